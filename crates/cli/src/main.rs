@@ -10,7 +10,6 @@ mod flags;
 mod logins;
 mod output;
 mod progress;
-mod remote;
 mod session;
 mod terminal;
 mod usage;

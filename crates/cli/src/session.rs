@@ -305,10 +305,10 @@ fn external(project: &ProjectFlags, terminal: &Terminal) -> Result<ExternalAcces
     let logins = Logins::new(&project.logins)?;
     Ok(ExternalAccess {
         overrides: project.sources.read()?,
-        credentials: Some(Arc::new(logins)),
         status: Some(Arc::new(terminal.clone())),
         ..ExternalAccess::of_user()
-    })
+    }
+    .with_credentials(Arc::new(logins)))
 }
 
 /// Returns the absolute path of the project directory; `None` means the current directory.

@@ -20,15 +20,12 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, CredentialEntry, CredentialsIdentity, EnvironmentVariables, ExternalAccess, ExternalReads,
-    FetchStatus, GitConnections, LoginError, PinnedSource, PinnedSources, ProjectError, ProjectHead,
-    ReadObjects, ReadSecret, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots, SecretCredentials,
-    SecretEntries, ServerAddress, ServerKind, ServiceAccountRole, SourceCache, SourceCredentials,
-    SourceOverride, UrlCredentials, choose_target, deployed_images, fetch_project, is_path_match,
-    list_targets, moment, project_head, render, render_offline, uses_plain_http,
+    EnvironmentVariables, ExternalAccess, ExternalReads, FetchStatus, PinnedSource, PinnedSources,
+    ProjectError, ProjectHead, ReadObjects, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots,
+    ServiceAccountRole, SourceOverride, choose_target, deployed_images, fetch_project, list_targets, moment,
+    project_head, render, render_offline,
 };
 
-pub use git::SshConnections;
 pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};
 
 /// Number of items, and of requests, that are in flight at the same time.

@@ -4,23 +4,17 @@
 //! needs: charts, other repositories, variables, decryption. Each of them blocks that thread while it waits for the network,
 //! and fails as soon as the render is cancelled.
 
-mod address;
 mod blocking;
-mod chart_cache;
+mod chart_puller;
 mod charts;
-mod connections;
-mod credentials;
 mod decryption;
 mod external;
 mod external_reads;
 pub(crate) mod images;
-mod logins;
-mod loopback;
 mod pinned;
 mod project;
 mod service_account;
 mod slots;
-mod source_cache;
 mod sources;
 mod vars;
 
@@ -38,6 +32,7 @@ use cluster::{Cluster, Scope};
 use git::SshConnections;
 use kluctl::{Rendered, Target};
 use objects::ObjectRef;
+use remote::ChartCache;
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
@@ -45,29 +40,22 @@ use yaml::Value;
 
 use crate::Error;
 use blocking::BlockingContext;
+use chart_puller::ChartPuller;
 use decryption::Decryption;
 use sources::SourceFetcher;
 use vars::VarsReader;
 
-pub use address::{ServerAddress, is_path_match};
-pub use chart_cache::ChartCache;
 pub use charts::moment;
-pub use connections::GitConnections;
-pub use credentials::{CredentialEntry, SecretCredentials};
 pub use external::{
-    EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, ServerKind,
-    SourceCredentials, SourceOverride,
+    EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, SourceOverride,
 };
 pub use external_reads::{ExternalReads, ReadObjects};
 pub use images::deployed_images;
-pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
-pub use loopback::uses_plain_http;
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
 pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;
 pub use slots::RenderSlots;
-pub use source_cache::{CredentialsIdentity, SourceCache};
 
 const STACK_BYTES: usize = 8 << 20;
 
@@ -199,7 +187,7 @@ fn equip(
 ) -> Result<(), Error> {
     charts::equip(&mut request.charts, cluster.as_ref(), blocking)?;
     if request.charts.pull.is_none() {
-        let puller = options.chart_cache.puller(&options.external, blocking.clone());
+        let puller = ChartPuller::new(&options.chart_cache, &options.external, blocking.clone());
         request.charts.pull = Some(Arc::new(puller));
     }
     if request.sources.is_none() {

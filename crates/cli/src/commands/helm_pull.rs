@@ -12,6 +12,7 @@ use clap::Args;
 use kluctl::{ChartSource, GIT_INFO, GitReference};
 use kustomize::remote::Repository;
 use oci::Archive;
+use remote::{ChartDownloader, ChartVersion, RemoteFetcher};
 use tree::{Budget, Limits, Tree, TreePath};
 use versions::Version;
 
@@ -19,10 +20,6 @@ use super::project_charts::{ChartFile, ProjectCharts};
 use crate::{
     flags::{TerminalFlags, path::existing_dir},
     logins::{LoginFlags, Logins},
-    remote::{
-        RemoteFetcher,
-        charts::{ChartDownloader, ChartVersion},
-    },
     usage::boolean_flag,
 };
 
@@ -47,7 +44,7 @@ pub(crate) struct PullArgs {
 
 pub(crate) fn run(args: &PullArgs) -> Result<()> {
     let _ = args.terminal.terminal();
-    let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
+    let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?.servers());
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());
     pull(
@@ -141,13 +138,14 @@ pub(crate) fn pull(
         &wanted.collect::<Vec<ChartVersion>>(),
         |at, archive| match others.get(at) {
             Some((release, target_dir)) => archive
+                .map_err(anyhow::Error::from)
                 .and_then(|archive| write_chart(release, &archive, target_dir, budget))
                 .context(release.file.clone()),
             None => Ok(()),
         },
     )?;
     git.iter().try_for_each(|(release, target_dir)| {
-        pull_git(&release.chart.source, target_dir, charts.fetcher, budget).context(release.file.clone())
+        pull_git(&release.chart.source, target_dir, charts.fetcher(), budget).context(release.file.clone())
     })
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
 use git::{Author, Worktree};
 use kluctl::{ChartSource, GitReference, HelmChart, PULLED_CHARTS};
+use remote::{ChartDownloader, RemoteFetcher};
 use tree::{Budget, Limits, TreePath};
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     flags::{TerminalFlags, path::existing_dir},
     logins::{LoginFlags, Logins},
-    remote::{RemoteFetcher, charts::ChartDownloader},
     usage::boolean_flag,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct UpdateArgs {
 
 pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let _ = args.terminal.terminal();
-    let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
+    let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?.servers());
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());
     let project = ProjectCharts::open(&args.project_dir, "helm-update", &budget)?;
@@ -204,7 +204,7 @@ fn newer(release: &ChartFile, charts: &ChartDownloader<'_>) -> Result<Option<(St
             ..
         } => {
             let range = if range.is_empty() { "*" } else { range };
-            let newest = charts.fetcher.newest_tag(url, range);
+            let newest = charts.fetcher().newest_tag(url, range);
             let newest = newest.with_context(failed)?;
             (
                 format!("refs/tags/{tag}"),

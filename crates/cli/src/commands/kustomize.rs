@@ -12,12 +12,13 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use kustomize::{Build, Built, LoadRestriction, Options, SortOrder, Warning};
+use remote::{ChartDownloader, RemoteFetcher};
 use tree::{Budget, Limits};
 
 use crate::{
     deferred::Deferred,
+    logins::Logins,
     output::{print_all, write_texts},
-    remote::{RemoteFetcher, charts::ChartDownloader},
     usage::{UnsupportedFlags, boolean_flag},
 };
 use directory::BuildDirectory;
@@ -125,7 +126,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 fn build(args: &BuildArgs) -> Result<()> {
     let limits = limits();
     let budget = Budget::new(limits);
-    let fetcher = RemoteFetcher::default();
+    let fetcher = RemoteFetcher::new(Logins::default().servers());
     let directory = BuildDirectory::find(&args.dir, &fetcher, &budget)?;
     let charts = ChartDownloader::new(&fetcher);
     let inflate = HelmInflator {

@@ -21,7 +21,6 @@ use crate::{
     flags::{TerminalFlags, duration, path::existing_dir},
     logins::{Logins, RegistryLoginFlags},
     output,
-    remote::charts::explained,
     session::{commit_info, project_dir},
     usage::boolean_flag,
 };
@@ -104,7 +103,7 @@ fn push(args: &PushArgs) -> Result<()> {
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let artifact = Artifact::new(packed.into(), annotations)?;
         let pushed = Registry::new(&client, reference.clone()).push(&artifact).await;
-        pushed.map_err(|error| anyhow!(explained(&args.url, &error, logins.flags)))
+        pushed.map_err(|error| anyhow!(logins.flags.explain_oci(&args.url, &error)))
     };
     let digest = timed(args.timeout, work).context("pushing artifact failed")?;
     if let Some(step) = step {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use engine::ServerKind;
 use oci::{Credentials, docker::HUB};
+use remote::ServerKind;
 
 use super::Login;
 

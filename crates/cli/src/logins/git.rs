@@ -3,32 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use engine::{ServerKind, SourceCredentials};
 use git::{Auth, Remote};
-use kluctl::CallbackError;
 use net::Need;
 use oci::Access;
+use remote::{ServerKind, SourceCredentials};
 
 use super::{Login, Logins};
 
 const MAX_FILE: u64 = 1 << 20;
 
 impl Logins {
-    pub(crate) fn remote(&self, url: &str) -> Result<Remote> {
-        let mut remote = Remote::new(url)?;
-        if remote.is_ssh() {
-            return self.over_ssh(remote);
-        }
-        let (auth, ca) = self.of_git(url)?;
-        if let Some(ca) = ca {
-            remote = remote.with_ca(ca);
-        }
-        Ok(match auth {
-            Some(auth) => remote.with_auth(auth),
-            None => remote,
-        })
-    }
-
     /// Returns the credentials and the CA bundle (PEM) for a repository; the CAs are trusted in addition to the system's.
     fn of_git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>)> {
         let Some(login) = self.find(ServerKind::Git, url) else {
@@ -50,29 +34,30 @@ impl Logins {
 }
 
 impl SourceCredentials for Logins {
-    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), CallbackError> {
-        self.of_git(url)
-            .map_err(|error| CallbackError::new(format!("{error:#}")))
+    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), remote::Error> {
+        self.of_git(url).map_err(|error| unreadable(&error))
     }
 
-    fn ssh(&self, remote: Remote) -> Result<Remote, CallbackError> {
-        self.over_ssh(remote)
-            .map_err(|error| CallbackError::new(format!("{error:#}")))
+    fn ssh(&self, remote: Remote) -> Result<Remote, remote::Error> {
+        self.over_ssh(remote).map_err(|error| unreadable(&error))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
-        self.access(url)
-            .map_err(|error| CallbackError::new(format!("{error:#}")))
+    fn registry(&self, url: &str) -> Result<Access, remote::Error> {
+        self.access(url).map_err(|error| unreadable(&error))
     }
 
-    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, remote::Error> {
         self.helm_access(url, credentials_id)
-            .map_err(|error| CallbackError::new(format!("{error:#}")))
+            .map_err(|error| unreadable(&error))
     }
 
     fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
         self.flags.remedy(server, need).map(str::to_owned)
     }
+}
+
+fn unreadable(error: &anyhow::Error) -> remote::Error {
+    remote::Error::Credentials(format!("{error:#}"))
 }
 
 /// Returns true if a login applies to the username of a URL.
@@ -142,9 +127,9 @@ mod tests {
     fn login_applies_to_matching_repositories() {
         let mut login = of_line("https://u:p@h").unwrap();
         login.path = Some("team/*".to_owned());
-        let logins = Logins::of(vec![(ServerKind::Git, login)]);
+        let servers = Logins::of(vec![(ServerKind::Git, login)]).servers();
         let user = |url: &str| {
-            let remote = logins.remote(url).unwrap();
+            let remote = servers.git_remote(url).unwrap();
             remote.auth().map(|auth| auth.username.clone())
         };
         assert_eq!(user("https://h/team/shop").as_deref(), Some("u"));

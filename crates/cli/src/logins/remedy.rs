@@ -1,7 +1,7 @@
 //! Remedies for users of the command line when a server demands something.
 
-use engine::ServerKind;
 use net::Need;
+use remote::ServerKind;
 
 /// Flags for credentials and TLS settings that a command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,10 +24,12 @@ impl AccessFlags {
         }
     }
 
-    pub(crate) fn explain(self, message: String, server: ServerKind, need: Option<Need>) -> String {
-        match need.and_then(|need| self.remedy(server, need)) {
-            Some(remedy) => format!("{message}: {remedy}"),
-            None => message,
+    /// Returns the message of a failed request to a Helm repository or a registry, with advice about its demand.
+    pub(crate) fn explain_oci(self, address: &str, error: &oci::Error) -> String {
+        let server = ServerKind::of_charts(address);
+        match error.need().and_then(|need| self.remedy(server, need)) {
+            Some(remedy) => format!("{error}: {remedy}"),
+            None => error.to_string(),
         }
     }
 }
@@ -173,7 +175,5 @@ mod tests {
                 assert!(!remedy.contains("--"), "{remedy}");
             }
         }
-        let message = AccessFlags::Servers.explain("no".to_owned(), ServerKind::Git, None);
-        assert_eq!(message, "no");
     }
 }

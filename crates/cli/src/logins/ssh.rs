@@ -7,8 +7,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use engine::ServerKind;
 use git::{InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
+use remote::ServerKind;
 
 use super::{Login, Logins, parse_switch, ssh_config::SshConfig};
 
@@ -68,7 +68,7 @@ impl Logins {
             let is_path = login
                 .path
                 .as_ref()
-                .is_none_or(|pattern| super::is_path_match(pattern.as_bytes(), path));
+                .is_none_or(|pattern| remote::is_path_match(pattern.as_bytes(), path));
             let is_user = matches!(login.username.as_str(), "" | "*") || login.username == user;
             is_host && is_path && is_user
         })

@@ -5,14 +5,11 @@ use std::{collections::HashMap, ffi::OsString, fmt, path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kluctl::CallbackError;
-use net::{AddressPolicy, ClusterServices, Need};
+use net::{AddressPolicy, ClusterServices};
+use remote::{ServerAccess, ServerKind, SourceCredentials};
 use stores::Ambient;
 
-use super::{
-    connections::GitConnections,
-    pinned::PinnedSources,
-    source_cache::{CredentialsIdentity, ScopedCache, SourceCache},
-};
+use super::pinned::PinnedSources;
 
 /// Environment variables, servers, stores and repositories that a render may use.
 ///
@@ -24,19 +21,15 @@ pub struct ExternalAccess {
     pub environment: EnvironmentVariables,
     /// Identity for stores of secrets (Vault, AWS, GCP, Azure). If absent, such variables are refused.
     pub stores: Option<Ambient>,
-    /// Policy of addresses for Git repositories, registries and stores of secrets. Default: the command line's.
-    pub addresses: AddressPolicy,
+    /// Git repositories, registries and Helm repositories. Its policy of addresses also holds for stores of secrets.
+    pub servers: ServerAccess,
     /// Policy of addresses for `http` variables. Default: the command line's, without the API server.
     pub vars_addresses: AddressPolicy,
     /// Local directories used in place of repositories. The first exact match wins, then the longest group.
     pub overrides: Vec<SourceOverride>,
     pub remote_overrides: Vec<RemoteOverride>,
-    pub credentials: Option<Arc<dyn SourceCredentials>>,
     pub status: Option<Arc<dyn FetchStatus>>,
     pub pinned: PinnedSources,
-    /// Cache of Git repositories and OCI artifacts; none by default. It is used for credentials with an identity.
-    pub source_cache: Option<SourceCache>,
-    pub git_connections: GitConnections,
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -140,47 +133,6 @@ impl fmt::Debug for dyn FetchStatus {
     }
 }
 
-pub trait SourceCredentials: Send + Sync {
-    /// Returns username and password for a Git repository, and a CA bundle (PEM) to trust in addition to the system's.
-    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError>;
-
-    /// Adds keys and known hosts to a Git repository over SSH; none, the default, if there are none for it.
-    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
-        Ok(remote)
-    }
-
-    /// Returns the credentials and TLS settings of an OCI registry.
-    fn registry(&self, url: &str) -> Result<oci::Access, CallbackError>;
-
-    /// Returns the credentials and TLS settings of a Helm repository. An ID (`credentialsId` of a chart) takes precedence over the URL.
-    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError>;
-
-    /// Returns a hash of all credentials of Git repositories and registries, which the cache of sources has in its keys. `None`, the
-    /// default, if their sources are not cached.
-    fn identity(&self) -> Option<CredentialsIdentity> {
-        None
-    }
-
-    /// Returns advice about a server's demand, as in `use --git-ca-file`. `None`, the default, if there is none.
-    fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
-        let _ = (server, need);
-        None
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ServerKind {
-    Helm,
-    Registry,
-    Git,
-}
-
-impl fmt::Debug for dyn SourceCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SourceCredentials")
-    }
-}
-
 impl Default for ExternalAccess {
     fn default() -> Self {
         let text = |name: OsString| name.into_string().ok();
@@ -189,66 +141,36 @@ impl Default for ExternalAccess {
         Self {
             environment: EnvironmentVariables::default().only(&[]),
             stores: None,
-            addresses: AddressPolicy::command_line(),
+            servers: ServerAccess::default(),
             vars_addresses: AddressPolicy::command_line().refusing_api_server(services),
             overrides: Vec::new(),
             remote_overrides: Vec::new(),
-            credentials: None,
             status: None,
             pinned: PinnedSources::default(),
-            source_cache: None,
-            git_connections: GitConnections::default(),
         }
     }
 }
 
 impl ExternalAccess {
-    /// Returns the cached sources of a URL that were fetched with the same credentials; `None` if nothing is cached.
-    pub(crate) fn cached(&self, url: &str) -> Option<ScopedCache> {
-        let identity = match &self.credentials {
-            Some(credentials) => credentials.identity()?,
-            None => CredentialsIdentity::default(),
-        };
-        Some(self.source_cache.as_ref()?.of(url, identity))
-    }
-
-    pub(crate) fn access(
-        &self,
-        url: &str,
-        credentials_id: Option<&str>,
-    ) -> Result<oci::Access, CallbackError> {
-        match &self.credentials {
-            Some(credentials) if url.starts_with("oci://") => credentials.registry(url),
-            Some(credentials) => credentials.helm(url, credentials_id),
-            None => Ok(oci::Access::default()),
-        }
+    #[must_use]
+    pub fn with_credentials(mut self, credentials: Arc<dyn SourceCredentials>) -> Self {
+        self.servers.credentials = Some(credentials);
+        self
     }
 
     /// Returns the failure of a request to a Git server, with a remedy if there is one.
     pub(crate) fn git_failure(&self, error: &git::Error) -> CallbackError {
-        let words = known_words(error);
-        let failure = self.failure(ServerKind::Git, error, error.need());
-        match words {
-            Some(words) => CallbackError::new(format!("{words}: {failure}")),
+        let failure = self
+            .servers
+            .explain(error.to_string(), ServerKind::Git, error.need());
+        CallbackError::new(match known_words(error) {
+            Some(words) => format!("{words}: {failure}"),
             None => failure,
-        }
+        })
     }
 
     pub(crate) fn oci_failure(&self, url: &str, error: &oci::Error) -> CallbackError {
-        let server = match url.starts_with("oci://") {
-            true => ServerKind::Registry,
-            false => ServerKind::Helm,
-        };
-        self.failure(server, error, error.need())
-    }
-
-    fn failure(&self, server: ServerKind, error: &dyn fmt::Display, need: Option<Need>) -> CallbackError {
-        let credentials = self.credentials.as_ref();
-        let remedy = need.and_then(|need| credentials?.remedy(server, need));
-        CallbackError::new(match remedy {
-            Some(remedy) => format!("{error}: {remedy}"),
-            None => error.to_string(),
-        })
+        CallbackError::new(self.servers.explain_oci(url, error))
     }
 
     /// Allows everything that the user of a command line may access: all environment variables and ambient cloud identities.

@@ -56,9 +56,7 @@ impl ProjectHead {
         let Some(listing) = &self.listing else {
             return false;
         };
-        let network = external
-            .git_connections
-            .network(&Handle::current(), &external.addresses);
+        let network = external.servers.network(&Handle::current());
         network.is_unchanged(listing).await
     }
 }
@@ -113,7 +111,7 @@ mod tests {
     use tree::TreePath;
 
     use super::*;
-    use crate::{CredentialEntry, SecretCredentials};
+    use remote::{CredentialEntry, SecretCredentials};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn project_is_fetched_and_failures_have_the_words_of_the_original() {
@@ -128,17 +126,14 @@ mod tests {
                 url: url.to_owned(),
                 reference: GitReference::Branch(branch.to_owned()),
             };
-            let external = ExternalAccess {
-                credentials: Some(Arc::new(SecretCredentials {
-                    git: vec![CredentialEntry {
-                        host: "*".to_owned(),
-                        values: [("password".to_owned(), Secret::new(b"s3cret".to_vec()))].into(),
-                        ..CredentialEntry::default()
-                    }],
-                    ..SecretCredentials::default()
-                })),
-                ..ExternalAccess::default()
-            };
+            let external = ExternalAccess::default().with_credentials(Arc::new(SecretCredentials {
+                git: vec![CredentialEntry {
+                    host: "*".to_owned(),
+                    values: [("password".to_owned(), Secret::new(b"s3cret".to_vec()))].into(),
+                    ..CredentialEntry::default()
+                }],
+                ..SecretCredentials::default()
+            }));
             let cancel = CancellationToken::new();
             let ssh = SshConnections::default();
             fetch_project(address, &external, &Limits::default(), &ssh, &cancel).await
@@ -232,17 +227,14 @@ mod tests {
             digest: digest.map(str::to_owned),
         };
         let (external, limits, cancel) = (
-            ExternalAccess {
-                credentials: Some(Arc::new(SecretCredentials {
-                    oci: vec![CredentialEntry {
-                        host: registry.host(),
-                        values: [("plain_http".to_owned(), Secret::new(b"true".to_vec()))].into(),
-                        ..CredentialEntry::default()
-                    }],
-                    ..SecretCredentials::default()
-                })),
-                ..ExternalAccess::default()
-            },
+            ExternalAccess::default().with_credentials(Arc::new(SecretCredentials {
+                oci: vec![CredentialEntry {
+                    host: registry.host(),
+                    values: [("plain_http".to_owned(), Secret::new(b"true".to_vec()))].into(),
+                    ..CredentialEntry::default()
+                }],
+                ..SecretCredentials::default()
+            })),
             Limits::default(),
             CancellationToken::new(),
         );

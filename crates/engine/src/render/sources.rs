@@ -6,20 +6,21 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use git::{Call, Commit, Network, Remote, Resolved, Selector, Session, SshConnections};
+use git::{Call, Network, Remote, Selector, SshConnections};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
-use net::AddressPolicy;
-use oci::{Access, Client, Limits as OciLimits, Reference, Registry, Wanted};
 use parking_lot::Mutex;
-use tempfile::TempDir;
-use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
-
-use super::{
-    blocking::BlockingContext, external::ExternalAccess, project::ProjectHead, source_cache::MAX_SOURCE_BYTES,
+use remote::{
+    FetchedFiles,
+    artifacts::{self, LayerFiles},
+    git_files::{self, CommitFiles},
 };
+use tree::{Budget, Disk, Limits};
+
+use super::{blocking::BlockingContext, external::ExternalAccess, project::ProjectHead};
 
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// Annotation of an artifact with the commit of its files.
+const GIT_INFO: &str = "io.kluctl.image.git_info";
 /// Maximum size of all sources of one render, in bytes on disk.
 const MAX_BYTES: u64 = 2 << 30;
 /// Maximum size of the unpacked files of a command line, in bytes.
@@ -38,12 +39,6 @@ pub(crate) struct SourceFetcher {
     taken: Mutex<FetchedTotals>,
     /// URLs of overridden sources that were announced to the user.
     announced: Mutex<HashSet<String>>,
-}
-
-enum CommitFiles {
-    /// They were fetched before, and the server announced the commit again.
-    Cached(FetchedSource),
-    Fetched(Commit),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,9 +69,7 @@ impl SourceFetcher {
         Self {
             external: external.clone(),
             limits: limits.clone(),
-            network: external
-                .git_connections
-                .network(blocking.runtime(), &external.addresses),
+            network: external.servers.network(blocking.runtime()),
             blocking,
             ssh: ssh.clone(),
             fetched: Mutex::default(),
@@ -129,9 +122,10 @@ impl SourceFetcher {
             skip_links: true,
             ..artifact::FetchLimits::default()
         };
-        let tree = unpacked(&bytes, &self.limits, &limits).map_err(failed)?;
+        let tree = artifacts::unpack(&bytes, &self.limits, &limits);
+        let tree = tree.map_err(|error| failed(CallbackError::from_display(error)))?;
         self.take(FetchedTotals {
-            bytes: tree.bytes,
+            bytes: tree.bytes(),
             entries: 0,
         })?;
         Ok(Some(FetchedSource {
@@ -142,22 +136,8 @@ impl SourceFetcher {
     }
 
     fn remote(&self, url: &str) -> Result<Remote, CallbackError> {
-        let mut remote = Remote::new(url).map_err(CallbackError::from_display)?;
-        if let Some(credentials) = &self.external.credentials {
-            if remote.is_ssh() {
-                return credentials.ssh(remote);
-            }
-            let (auth, ca) = credentials.git(url)?;
-            remote = match auth {
-                Some(auth) => remote.with_auth(auth),
-                None => remote,
-            };
-            remote = match ca {
-                Some(ca) => remote.with_ca(ca),
-                None => remote,
-            };
-        }
-        Ok(remote)
+        let remote = self.external.servers.git_remote(url);
+        remote.map_err(CallbackError::from_display)
     }
 
     /// Creates the context of a Git session, which is cancelled together with the render.
@@ -209,7 +189,7 @@ impl SourceFetcher {
         let ask = || {
             let mut session = self.network.open(&remote, &call)?;
             Ok(ProjectHead {
-                revision: resolve(&mut session, reference)?.commit,
+                revision: git_files::resolve(&mut session, &selectors(reference))?.commit,
                 listing: session.listing(),
             })
         };
@@ -225,56 +205,39 @@ impl SourceFetcher {
         digest: Option<&str>,
     ) -> Result<String, CallbackError> {
         let failed = |error: oci::Error| self.external.oci_failure(url, &error);
-        let reference = Reference::parse(&artifact_name(url, tag, digest)).map_err(failed)?;
-        let wanted = match reference.wanted() {
-            Wanted::Digest(digest) => return Ok(digest.to_string()),
-            wanted => wanted,
-        };
-        let access = self.external.access(url, None)?;
-        let client = Client::new(access, OciLimits::default(), self.external.addresses.clone());
-        let registry = Registry::new(&client.map_err(failed)?, reference);
-        let found = self.blocking.block_on(registry.digest(&wanted))?;
-        Ok(found.map_err(failed)?.to_string())
+        let name = artifacts::name(url, tag, digest);
+        if let Some(digest) = artifacts::digest_in(&name).map_err(failed)? {
+            return Ok(digest);
+        }
+        let servers = &self.external.servers;
+        let access = servers
+            .oci_access(url, None)
+            .map_err(CallbackError::from_display)?;
+        let found = self
+            .blocking
+            .block_on(artifacts::digest(servers, &name, access))?;
+        found.map_err(failed)
     }
 
     fn git(&self, url: &str, reference: &GitReference) -> Result<FetchedSource, CallbackError> {
         let remote = self.remote(url)?;
         self.take(FetchedTotals::default())?;
         let (call, file_bytes) = (self.call(), self.limits.file_bytes);
-        let cache = self.external.cached(url);
-        let fetch = || -> Result<CommitFiles, git::Error> {
+        let cache = self.external.servers.cached(url);
+        let fetch = || {
             let mut session = self.network.open(&remote, &call)?;
-            let resolved = resolve(&mut session, reference)?;
-            if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&resolved.commit))
-                && is_announced(&mut session, reference, &resolved.commit)?
-            {
-                return Ok(CommitFiles::Cached(cached));
-            }
-            Commit::fetch(&mut session, &resolved, file_bytes).map(CommitFiles::Fetched)
+            git_files::fetch(&mut session, &selectors(reference), cache.as_ref(), file_bytes)
         };
         let found = self.blocking.block_on_thread(fetch)?;
         let commit = match found.map_err(|error| self.external.git_failure(&error))? {
-            CommitFiles::Cached(cached) => return Ok(cached),
+            CommitFiles::Cached(cached) => return Ok(source(cached)),
             CommitFiles::Fetched(commit) => commit,
         };
         self.take(FetchedTotals {
             bytes: commit.packed_bytes(),
             entries: commit.entries(),
         })?;
-        let id = commit.id();
-        let source = |commit| FetchedSource {
-            commit: Some(id.clone()),
-            revision: Some(id.clone()),
-            tree: Arc::new(commit),
-        };
-        if let Some(cache) = &cache
-            && let Some((in_memory, bytes)) = commit.in_memory(MAX_SOURCE_BYTES)
-        {
-            let in_memory = source(in_memory);
-            cache.keep(&id, in_memory.clone(), bytes);
-            return Ok(in_memory);
-        }
-        Ok(source(commit))
+        Ok(source(git_files::keep(commit, cache.as_ref())))
     }
 
     fn artifact(
@@ -283,33 +246,55 @@ impl SourceFetcher {
         tag: Option<&str>,
         digest: Option<&str>,
     ) -> Result<FetchedSource, CallbackError> {
-        let name = artifact_name(url, tag, digest);
-        let access = self.external.access(url, None)?;
+        let (servers, name) = (&self.external.servers, artifacts::name(url, tag, digest));
+        let access = servers
+            .oci_access(url, None)
+            .map_err(CallbackError::from_display)?;
         self.take(FetchedTotals::default())?;
-        let addresses = self.external.addresses.clone();
-        let cache = self.external.cached(url);
-        let is_cached = |digest: &str| cache.as_ref().and_then(|cache| cache.get(digest));
-        let layer = self
-            .blocking
-            .block_on(layer(&name, access, addresses, is_cached))?;
+        let cache = servers.cached(url);
+        let layer = artifacts::layer(servers, &name, access, cache.as_ref());
+        let layer = self.blocking.block_on(layer)?;
         let layer = layer.map_err(|error| self.external.oci_failure(url, &error))?;
+        let (commit, revision) = (noted_commit(&layer.annotations), Some(layer.manifest));
         let bytes = match layer.files {
-            LayerFiles::Cached(cached) => return Ok(cached),
+            LayerFiles::Cached(cached) => {
+                return Ok(FetchedSource {
+                    commit,
+                    revision,
+                    tree: cached.tree,
+                });
+            }
             LayerFiles::Pulled(bytes) => bytes,
         };
-        let tree = unpacked(&bytes, &self.limits, &artifact::FetchLimits::default())?;
-        let bytes = tree.bytes;
+        let tree = artifacts::unpack(&bytes, &self.limits, &artifact::FetchLimits::default());
+        let tree = tree.map_err(CallbackError::from_display)?;
+        let bytes = tree.bytes();
         self.take(FetchedTotals { bytes, entries: 0 })?;
-        let source = FetchedSource {
+        let files = FetchedFiles {
             tree: Arc::new(tree),
-            commit: layer.commit,
-            revision: Some(layer.manifest),
+            commit,
+            revision,
         };
         if let Some(cache) = &cache {
-            cache.keep(&layer.digest, source.clone(), bytes);
+            cache.keep(&layer.digest, files.clone(), bytes);
         }
-        Ok(source)
+        Ok(source(files))
     }
+}
+
+fn source(files: FetchedFiles) -> FetchedSource {
+    FetchedSource {
+        tree: files.tree,
+        commit: files.commit,
+        revision: files.revision,
+    }
+}
+
+/// Returns the commit in the annotation of an artifact.
+fn noted_commit(annotations: &[(String, String)]) -> Option<String> {
+    let (_, info) = annotations.iter().find(|(key, _)| key == GIT_INFO)?;
+    let info: serde_json::Value = serde_json::from_str(info).ok()?;
+    Some(info.get("commit")?.as_str()?.to_owned())
 }
 
 impl Sources for SourceFetcher {
@@ -365,152 +350,30 @@ impl Sources for SourceFetcher {
     }
 }
 
-fn resolve(session: &mut Session, reference: &GitReference) -> Result<Resolved, git::Error> {
-    let selector = match reference {
-        GitReference::Head => Selector {
-            name: Some("HEAD".to_owned()),
-            ..Selector::default()
-        },
-        GitReference::Branch(name) | GitReference::Name(name) => Selector {
-            branch: Some(name.clone()),
-            ..Selector::default()
-        },
-        GitReference::Tag(name) => Selector {
-            tag: Some(name.clone()),
-            ..Selector::default()
-        },
-        GitReference::Commit(id) => Selector {
-            commit: Some(id.clone()),
-            ..Selector::default()
-        },
+/// Returns the interpretations of a reference, the preferred one first.
+fn selectors(reference: &GitReference) -> Vec<Selector> {
+    let head = || Selector {
+        name: Some("HEAD".to_owned()),
+        ..Selector::default()
     };
-    match (session.resolve(&selector.reference()?), reference) {
-        (Err(git::Error::RefNotFound { .. }), GitReference::Name(name)) => {
-            let tag = Selector {
-                tag: Some(name.clone()),
-                ..Selector::default()
-            };
-            session.resolve(&tag.reference()?)
-        }
-        (resolved, _) => resolved,
-    }
-}
-
-/// Returns true if the server has announced a commit, so that it may be fetched with the credentials of the session. A reference that is
-/// a commit was resolved without the server.
-fn is_announced(session: &mut Session, reference: &GitReference, commit: &str) -> Result<bool, git::Error> {
-    if !matches!(reference, GitReference::Commit(_)) {
-        return Ok(true);
-    }
-    let refs = session.list_all()?;
-    Ok(refs.iter().any(|listed| listed.commit() == commit))
-}
-
-fn artifact_name(url: &str, tag: Option<&str>, digest: Option<&str>) -> String {
-    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
-    let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
-    format!("{url}{tag}{digest}")
-}
-
-struct Layer {
-    digest: String,
-    manifest: String,
-    files: LayerFiles,
-    /// The commit from the annotation `io.kluctl.image.git_info`.
-    commit: Option<String>,
-}
-
-enum LayerFiles {
-    /// They were pulled before, and the manifest names the layer again.
-    Cached(FetchedSource),
-    Pulled(Bytes),
-}
-
-/// Returns the first layer of an OCI artifact. Its manifest is read even if the layer is cached.
-async fn layer(
-    name: &str,
-    access: Access,
-    addresses: AddressPolicy,
-    cached: impl Fn(&str) -> Option<FetchedSource>,
-) -> Result<Layer, oci::Error> {
-    let limits = OciLimits::default();
-    let most = limits.archive_bytes;
-    let client = Client::new(access, limits, addresses)?;
-    let reference = Reference::parse(name)?;
-    let registry = Registry::new(&client, reference);
-    let manifest = registry.manifest(&registry.reference().wanted()).await?;
-    let layer = manifest.layers.first().ok_or_else(|| oci::Error::Malformed {
-        url: registry.reference().to_string(),
-        why: "the artifact has no layer".to_owned(),
-    })?;
-    let digest = layer.digest.to_string();
-    let noted = manifest
-        .annotations
-        .iter()
-        .find(|(key, _)| key == "io.kluctl.image.git_info");
-    let commit = noted.and_then(|(_, info)| {
-        let info: serde_json::Value = serde_json::from_str(info).ok()?;
-        Some(info.get("commit")?.as_str()?.to_owned())
-    });
-    let files = match cached(&digest) {
-        Some(source) => LayerFiles::Cached(FetchedSource {
-            commit: commit.clone(),
-            revision: Some(manifest.digest.to_string()),
-            ..source
-        }),
-        None => LayerFiles::Pulled(registry.blob(layer, most).await?),
+    let branch = |name: &String| Selector {
+        branch: Some(name.clone()),
+        ..Selector::default()
     };
-    Ok(Layer {
-        digest,
-        manifest: manifest.digest.to_string(),
-        files,
-        commit,
-    })
-}
-
-fn unpacked(
-    bytes: &Bytes,
-    limits: &Limits,
-    unpacking: &artifact::FetchLimits,
-) -> Result<Unpacked, CallbackError> {
-    let disk = |error: std::io::Error| CallbackError::new(format!("no temporary directory: {error}"));
-    let dir = tempfile::Builder::new().prefix("weir-").tempdir().map_err(disk)?;
-    let (packed, root) = (dir.path().join("layer"), dir.path().join("files"));
-    std::fs::write(&packed, bytes).map_err(disk)?;
-    let words =
-        |error: artifact::Error| CallbackError::new(format!("the artifact can't be unpacked: {error}"));
-    let bytes = artifact::unpack(&packed, &root, unpacking).map_err(words)?;
-    std::fs::remove_file(&packed).map_err(disk)?;
-    let disk = Disk::open(&root, limits).map_err(CallbackError::from_display)?;
-    Ok(Unpacked {
-        disk,
-        bytes,
-        _dir: dir,
-    })
-}
-
-/// The unpacked files of an artifact, removed when dropped.
-struct Unpacked {
-    disk: Disk,
-    bytes: u64,
-    _dir: TempDir,
-}
-
-impl Tree for Unpacked {
-    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        self.disk.read(path)
-    }
-
-    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
-        self.disk.list(dir)
-    }
-
-    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
-        self.disk.kind(path)
-    }
-
-    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
-        self.disk.resolve(path)
+    let tag = |name: &String| Selector {
+        tag: Some(name.clone()),
+        ..Selector::default()
+    };
+    let commit = |id: &String| Selector {
+        commit: Some(id.clone()),
+        ..Selector::default()
+    };
+    match reference {
+        GitReference::Head => vec![head()],
+        GitReference::Branch(name) => vec![branch(name)],
+        GitReference::Tag(name) => vec![tag(name)],
+        GitReference::Name(name) => vec![branch(name), tag(name)],
+        GitReference::Commit(id) => vec![commit(id)],
     }
 }
 

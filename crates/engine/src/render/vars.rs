@@ -176,7 +176,7 @@ impl VarsSources for VarsReader {
                 )));
             }
         };
-        let client = client(&self.stores, &self.external.addresses, budget)?;
+        let client = client(&self.stores, &self.external.servers.addresses, budget)?;
         self.wait(secret(client, ambient, self.cluster.as_ref(), query))
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::Secret;
-use engine::{ExternalAccess, RenderOptions, SourceCredentials};
-use kluctl::{CallbackError, Request};
+use engine::{ExternalAccess, RenderOptions};
+use kluctl::Request;
 use oci::{Access, Credentials};
+use remote::SourceCredentials;
 use testkit::{
     Registry,
     archive::tar_gz,
@@ -22,13 +23,13 @@ struct Known {
 }
 
 impl SourceCredentials for Known {
-    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a registry")))
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), remote::Error> {
+        Err(remote::Error::Credentials(format!("{url} is not a registry")))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+    fn registry(&self, url: &str) -> Result<Access, remote::Error> {
         if !url.starts_with(&format!("oci://{}/", self.host)) {
-            return Err(CallbackError::new(format!("no credentials for {url}")));
+            return Err(remote::Error::Credentials(format!("no credentials for {url}")));
         }
         let credentials = self.password.map(|password| Credentials::Basic {
             username: USER.to_owned(),
@@ -41,19 +42,16 @@ impl SourceCredentials for Known {
         })
     }
 
-    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a registry")))
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, remote::Error> {
+        Err(remote::Error::Credentials(format!("{url} is not a registry")))
     }
 }
 
 fn external(registry: &Registry, password: Option<&'static str>) -> ExternalAccess {
-    ExternalAccess {
-        credentials: Some(Arc::new(Known {
-            host: registry.host(),
-            password,
-        })),
-        ..ExternalAccess::default()
-    }
+    ExternalAccess::default().with_credentials(Arc::new(Known {
+        host: registry.host(),
+        password,
+    }))
 }
 
 /// A project whose object says `v`, in a directory of its own.

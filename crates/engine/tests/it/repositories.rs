@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::Secret;
-use engine::{ExternalAccess, RenderOptions, SourceCredentials};
-use kluctl::{CallbackError, GitReference, Rendered, Request, SourceAddress};
+use engine::{ExternalAccess, RenderOptions};
+use kluctl::{GitReference, Rendered, Request, SourceAddress};
 use oci::Access;
+use remote::SourceCredentials;
 use secrets::Keys;
 use testkit::{GitServer, SshKeyPair, SshServer, git::Repo};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 struct User;
 
 impl SourceCredentials for User {
-    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), remote::Error> {
         let auth = git::Auth {
             username: "me".to_owned(),
             password: Secret::new("s3cret".to_owned()),
@@ -29,12 +30,16 @@ impl SourceCredentials for User {
         Ok((Some(auth), None))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    fn registry(&self, url: &str) -> Result<Access, remote::Error> {
+        Err(remote::Error::Credentials(format!(
+            "{url} is not a Git repository"
+        )))
     }
 
-    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, remote::Error> {
+        Err(remote::Error::Credentials(format!(
+            "{url} is not a Git repository"
+        )))
     }
 }
 
@@ -43,10 +48,7 @@ fn rendering() -> RenderOptions {
     keys.add_age(&KEY.to_owned().into()).unwrap();
     RenderOptions {
         keys: Some(Arc::new(keys)),
-        external: ExternalAccess {
-            credentials: Some(Arc::new(User)),
-            ..ExternalAccess::default()
-        },
+        external: ExternalAccess::default().with_credentials(Arc::new(User)),
         ..RenderOptions::default()
     }
 }
@@ -343,20 +345,24 @@ async fn encrypted_files_are_verified_per_repository() -> Result<()> {
 struct SshUser(git::SshLogin);
 
 impl SourceCredentials for SshUser {
-    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), remote::Error> {
         Ok((None, None))
     }
 
-    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, remote::Error> {
         Ok(remote.with_ssh(self.0.clone()))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    fn registry(&self, url: &str) -> Result<Access, remote::Error> {
+        Err(remote::Error::Credentials(format!(
+            "{url} is not a Git repository"
+        )))
     }
 
-    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
-        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, remote::Error> {
+        Err(remote::Error::Credentials(format!(
+            "{url} is not a Git repository"
+        )))
     }
 }
 
@@ -382,10 +388,7 @@ async fn project_and_its_includes_need_one_login_over_ssh() {
         ..git::SshLogin::default()
     };
     let options = || RenderOptions {
-        external: ExternalAccess {
-            credentials: Some(Arc::new(SshUser(login.clone()))),
-            ..ExternalAccess::default()
-        },
+        external: ExternalAccess::default().with_credentials(Arc::new(SshUser(login.clone()))),
         ..RenderOptions::default()
     };
     for passes in 1..=2 {

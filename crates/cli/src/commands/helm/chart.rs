@@ -5,8 +5,9 @@ use std::{fs, io::Write as _, path::Path, sync::Arc};
 use anyhow::{Context as _, Result, bail};
 use tree::{Disk, Limits, Mem, Tree, TreePath};
 
-use super::remote::ChartSourceFlags;
-use crate::remote::RemoteFetcher;
+use remote::RemoteFetcher;
+
+use super::chart_source::ChartSourceFlags;
 
 /// Maximum size of a local archive, in bytes; the same as the limit for its unpacked content.
 const MAX_ARCHIVE: u64 = 100 << 20;

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use helm::{Options, Rendered};
 use tree::{Budget, Limits};
 
-use crate::{output::print, remote::RemoteFetcher};
+use remote::RemoteFetcher;
+
+use crate::output::print;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {

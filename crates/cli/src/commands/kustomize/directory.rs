@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use kustomize::{Fetch as _, remote};
 use tree::{Budget, Disk, Tree, TreePath};
 
-use crate::remote::RemoteFetcher;
+use ::remote::RemoteFetcher;
 
 /// Directory to build, in a tree with all files that its kustomizations may load.
 pub(crate) struct BuildDirectory {

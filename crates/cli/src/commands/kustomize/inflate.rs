@@ -10,12 +10,10 @@ use std::{io::Write as _, sync::Arc};
 
 use helm::{Options, values::Sources};
 use kustomize::{CallbackError, Chart, InflateChart};
+use remote::{ChartDownloader, ChartVersion};
 use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
 
-use crate::{
-    commands::helm::chart,
-    remote::charts::{ChartDownloader, ChartVersion},
-};
+use crate::commands::helm::chart;
 use config::{HelmChartEntry, ValuesMerge};
 use error::InflateError;
 
@@ -186,7 +184,7 @@ impl HelmInflator<'_> {
     ) -> Result<bytes::Bytes, InflateError> {
         if name.starts_with("https://") || name.starts_with("http://") {
             let redacted = api::redact(name);
-            let downloaded = kustomize::Fetch::file(self.charts.fetcher, name, budget);
+            let downloaded = kustomize::Fetch::file(self.charts.fetcher(), name, budget);
             return downloaded.map_err(|error| InflateError::in_file(&redacted, &error));
         }
         kustomization.read(&kustomization.path(name)?, found)

@@ -4,15 +4,12 @@ use std::{collections::BTreeMap, fmt};
 
 use api::Secret;
 use git::{InvalidKey, InvalidKnownHosts, KnownHosts, SshKey, SshLogin};
-use kluctl::CallbackError;
 use net::AddressPolicy;
 use oci::{Access, Credentials, Identity};
 
-use super::{
-    address::{ServerAddress, is_path_match},
-    external::SourceCredentials,
-    loopback::uses_plain_http,
-    source_cache::{self, CredentialsIdentity},
+use crate::{
+    CredentialsIdentity, Error, ServerAddress, SourceCredentials, is_path_match, source_cache,
+    uses_plain_http,
 };
 
 /// Credentials for the repositories of a host: the values of a Secret.
@@ -74,7 +71,7 @@ impl CredentialEntry {
         keys.iter().any(|key| self.text(key).is_some_and(is_true))
     }
 
-    fn access(&self) -> Result<Access, CallbackError> {
+    fn access(&self) -> Result<Access, Error> {
         let credentials = match (
             self.secret("token"),
             self.secret("identityToken"),
@@ -95,7 +92,7 @@ impl CredentialEntry {
             }),
             (None, None) => None,
             _ => {
-                return Err(CallbackError::new(format!(
+                return Err(Error::Credentials(format!(
                     "the Secret with credentials for {} must have both certFile and keyFile, or none",
                     self.host
                 )));
@@ -124,7 +121,7 @@ pub struct SecretCredentials {
 }
 
 impl SourceCredentials for SecretCredentials {
-    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), Error> {
         let Some(server) = ServerAddress::parse(url) else {
             return Ok((None, None));
         };
@@ -172,7 +169,7 @@ impl SourceCredentials for SecretCredentials {
         Some(source_cache::hash(&hashes))
     }
 
-    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, Error> {
         let Some(server) = ServerAddress::parse(remote.url().as_str()) else {
             return Ok(remote);
         };
@@ -188,12 +185,12 @@ impl SourceCredentials for SecretCredentials {
         match found {
             Some(entry) => ssh_login(|key| entry.bytes(key))
                 .map(|login| remote.with_ssh(login))
-                .map_err(|error| CallbackError::new(format!("credentials for {}: {error}", server.host))),
+                .map_err(|error| Error::Credentials(format!("credentials for {}: {error}", server.host))),
             None => Ok(remote),
         }
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+    fn registry(&self, url: &str) -> Result<Access, Error> {
         let access = access_of(&self.oci, url)?;
         let has_tls = access.ca.is_some() || access.identity.is_some() || access.insecure_skip_verify;
         let (Some(policy), Some(server)) = (&self.loopback, ServerAddress::parse(url)) else {
@@ -203,13 +200,13 @@ impl SourceCredentials for SecretCredentials {
         Ok(Access { plain_http, ..access })
     }
 
-    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, Error> {
         access_of(&self.helm, url)
     }
 }
 
 /// Returns the key and the known hosts in the values of a Secret: `identity`, which `password` opens, and `known_hosts`.
-pub(super) fn ssh_login<'a>(entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<SshLogin, SshError> {
+pub(crate) fn ssh_login<'a>(entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<SshLogin, SshError> {
     let password = entry("password").and_then(|password| str::from_utf8(password).ok());
     let key = entry("identity").map(|identity| SshKey::parse(identity, password, "identity of the Secret"));
     Ok(SshLogin {
@@ -220,14 +217,14 @@ pub(super) fn ssh_login<'a>(entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SshError {
+pub(crate) enum SshError {
     #[error("identity: {0}")]
     Key(#[from] InvalidKey),
     #[error("known_hosts: {0}")]
     KnownHosts(#[from] InvalidKnownHosts),
 }
 
-fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, CallbackError> {
+fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, Error> {
     let server = ServerAddress::parse(url);
     let found = server.and_then(|server| entries.iter().find(|entry| entry.matches(&server)));
     found.map_or_else(|| Ok(Access::default()), CredentialEntry::access)

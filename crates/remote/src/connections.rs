@@ -1,4 +1,4 @@
-//! Connections to Git servers that all renders of a process share.
+//! Connections to Git servers that all users of a process share.
 
 use std::{fmt, sync::Arc};
 

@@ -2,9 +2,6 @@
 //!
 //! Nothing is checked out and no program is run. Each repository is fetched once per process.
 
-pub(crate) mod charts;
-mod download;
-
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -12,16 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use engine::ServerKind;
-use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session, SshConnections};
+use git::{Call, Commit, Network, Selector, SshConnections};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
-use net::AddressPolicy;
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tree::{Budget, Tree, TreePath};
 
-use crate::logins::{AccessFlags, Logins};
-use download::FileDownloader;
+use crate::{Error, ServerAccess, ServerKind, download::FileDownloader, git_files};
 
 /// Maximum timeout that a URL may set with `?timeout=`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,110 +26,122 @@ const LIST_TAGS_TIMEOUT: Duration = Duration::from_secs(60);
 /// URL and reference of a repository.
 type RepositoryKey = (String, Option<String>);
 
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum FetchError {
-    #[error("{0}")]
-    Start(String),
-    /// The URL has a scheme that is not supported.
-    #[error("{0}")]
-    UnsupportedUrl(&'static str),
-    #[error("{0}")]
-    Git(String),
-    #[error("{0}")]
-    Credentials(String),
-    #[error(transparent)]
-    Download(#[from] download::DownloadError),
-}
-
-/// Fetches Git repositories and files. Connections are opened on first use.
-#[derive(Default)]
-pub(crate) struct RemoteFetcher {
-    pub(crate) logins: Logins,
+/// Fetches Git repositories and files, each repository once. Its methods block: they must not be called on a thread of an async runtime.
+pub struct RemoteFetcher {
+    servers: ServerAccess,
     ssh: SshConnections,
-    connections: OnceLock<Result<Connections, FetchError>>,
+    runtime: Option<Handle>,
+    connections: OnceLock<Result<Connections, Error>>,
     fetched: Mutex<HashMap<RepositoryKey, Arc<dyn Tree>>>,
 }
 
 struct Connections {
     files: FileDownloader,
     network: Network,
-    runtime: Runtime,
+    runtime: Handle,
+    /// Keeps the runtime alive that this fetcher started.
+    _own: Option<Runtime>,
 }
 
 impl Connections {
-    fn start() -> Result<Self, FetchError> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|error| FetchError::Start(format!("start the async runtime: {error}")))?;
-        let network = Network::new(runtime.handle().clone(), AddressPolicy::command_line());
+    fn start(runtime: Option<&Handle>, servers: &ServerAccess) -> Result<Self, Error> {
+        let own = match runtime {
+            Some(_) => None,
+            None => Some(start_runtime()?),
+        };
+        let runtime = match (runtime, &own) {
+            (Some(runtime), _) => runtime.clone(),
+            (None, Some(own)) => own.handle().clone(),
+            (None, None) => Handle::current(),
+        };
         Ok(Self {
-            files: FileDownloader::new()?,
-            network,
+            files: FileDownloader::new(servers.addresses.clone())?,
+            network: servers.network(&runtime),
             runtime,
+            _own: own,
         })
     }
 }
 
+fn start_runtime() -> Result<Runtime, Error> {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Start(format!("start the async runtime: {error}")))
+}
+
 impl RemoteFetcher {
-    pub(crate) fn new(logins: Logins) -> Self {
+    /// Creates a fetcher with an async runtime of its own, which starts at the first use: for command lines.
+    #[must_use]
+    pub fn new(servers: ServerAccess) -> Self {
         Self {
-            logins,
-            ..Self::default()
+            servers,
+            ssh: SshConnections::default(),
+            runtime: None,
+            connections: OnceLock::new(),
+            fetched: Mutex::default(),
         }
     }
 
-    fn connections(&self) -> Result<&Connections, FetchError> {
+    /// Creates a fetcher on a running async runtime: for controllers. Connections to SSH servers are kept in `ssh`.
+    #[must_use]
+    pub fn on(runtime: Handle, servers: ServerAccess, ssh: SshConnections) -> Self {
+        Self {
+            runtime: Some(runtime),
+            ssh,
+            ..Self::new(servers)
+        }
+    }
+
+    #[must_use]
+    pub fn servers(&self) -> &ServerAccess {
+        &self.servers
+    }
+
+    fn connections(&self) -> Result<&Connections, Error> {
         self.connections
-            .get_or_init(Connections::start)
+            .get_or_init(|| Connections::start(self.runtime.as_ref(), &self.servers))
             .as_ref()
             .map_err(Clone::clone)
     }
 
     /// Runs a future to completion on the runtime of the connections.
-    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, FetchError> {
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         Ok(self.connections()?.runtime.block_on(work))
     }
 
-    pub(crate) fn newest_tag(&self, url: &str, range: &str) -> Result<Option<String>, FetchError> {
+    pub fn newest_tag(&self, url: &str, range: &str) -> Result<Option<String>, Error> {
         check_scheme(url)?;
         let selector = Selector {
             semver: Some(range.to_owned()),
             ..Selector::default()
         };
-        let remote = self.remote(url)?;
+        let remote = self.servers.git_remote(url)?;
         let find = || {
             let mut session = self.network()?.open(&remote, &self.call(LIST_TAGS_TIMEOUT))?;
-            session.resolve(&selector.reference()?)
+            git_files::resolve(&mut session, &[selector])
         };
         match find() {
             Ok(resolved) => Ok(resolved.name),
-            Err(Error::NoMatch(_) | Error::EmptyRepository { .. }) => Ok(None),
-            Err(error) => Err(FetchError::Git(message(&error, self.logins.flags))),
+            Err(git::Error::NoMatch(_) | git::Error::EmptyRepository { .. }) => Ok(None),
+            Err(error) => Err(self.failure(&error)),
         }
     }
 
-    pub(crate) fn commit(&self, repository: &Repository, budget: &Budget) -> Result<Commit, FetchError> {
+    pub fn commit(&self, repository: &Repository, budget: &Budget) -> Result<Commit, Error> {
         check_scheme(&repository.url)?;
         let timeout = Duration::from_secs(repository.timeout_seconds).min(MAX_TIMEOUT);
-        let remote = self.remote(&repository.url)?;
+        let remote = self.servers.git_remote(&repository.url)?;
         let file_bytes = budget.limits().file_bytes;
+        let reference = repository.reference.as_deref();
         let fetch = || {
             let mut session = self.network()?.open(&remote, &self.call(timeout))?;
-            let resolved = resolve(&mut session, repository.reference.as_deref())?;
+            let resolved = git_files::resolve(&mut session, &candidates(reference));
+            let resolved = resolved.map_err(|error| not_found(error, reference))?;
             Commit::fetch(&mut session, &resolved, file_bytes)
         };
-        fetch().map_err(|error| FetchError::Git(message(&error, self.logins.flags)))
-    }
-
-    fn remote(&self, url: &str) -> Result<Remote, FetchError> {
-        self.logins
-            .remote(url)
-            .map_err(|error| match error.downcast::<Error>() {
-                Ok(error) => FetchError::Git(message(&error, self.logins.flags)),
-                Err(error) => FetchError::Credentials(format!("{error:#}")),
-            })
+        fetch().map_err(|error| self.failure(&error))
     }
 
     fn call(&self, timeout: Duration) -> Call {
@@ -145,11 +151,23 @@ impl RemoteFetcher {
         }
     }
 
-    fn network(&self) -> Result<&Network, Error> {
+    fn network(&self) -> Result<&Network, git::Error> {
         let connections = self
             .connections()
-            .map_err(|error| Error::Disk(error.to_string()))?;
+            .map_err(|error| git::Error::Disk(error.to_string()))?;
         Ok(&connections.network)
+    }
+
+    /// Returns a failure without the URL, and with advice about the server's demand.
+    fn failure(&self, error: &git::Error) -> Error {
+        let short = match error {
+            git::Error::Timeout { after, .. } => format!("timeout after {after:?}"),
+            git::Error::Tls { why, .. } => format!("TLS connection failed: {why}: {}", net::tls_problem(why)),
+            git::Error::AuthenticationFailed { why, .. } => format!("authentication failed: {why}"),
+            git::Error::Status { status, .. } => format!("HTTP status {status}"),
+            other => other.to_string(),
+        };
+        Error::Git(self.servers.explain(short, ServerKind::Git, error.need()))
     }
 }
 
@@ -181,10 +199,10 @@ impl Fetch for RemoteFetcher {
     }
 }
 
-fn check_scheme(url: &str) -> Result<(), FetchError> {
+fn check_scheme(url: &str) -> Result<(), Error> {
     match url.split_once("://") {
         Some(("http" | "https", _)) => Ok(()),
-        Some(("file", _)) => Err(FetchError::UnsupportedUrl(
+        Some(("file", _)) => Err(Error::UnsupportedUrl(
             "file:// is not supported: use the path of the directory",
         )),
         // The rest is known to crate git: ssh URLs, and addresses as scp has them.
@@ -226,46 +244,73 @@ fn candidates(reference: Option<&str>) -> Vec<Selector> {
     candidates
 }
 
-fn resolve(session: &mut Session, reference: Option<&str>) -> Result<Resolved, Error> {
-    let mut repository = String::new();
-    for selector in candidates(reference) {
-        match session.resolve(&selector.reference()?) {
-            Err(Error::RefNotFound { url, .. }) => repository = url,
-            done => return done,
-        }
-    }
+/// Names the reference in the error that there is none.
+fn not_found(error: git::Error, reference: Option<&str>) -> git::Error {
+    let git::Error::RefNotFound { url, .. } = error else {
+        return error;
+    };
     let reference = reference.unwrap_or("HEAD");
     let hint = if is_hash(reference, 4..=39) {
         ": a commit must be given by its full hash of 40 digits"
     } else {
         ""
     };
-    Err(Error::RefNotFound {
+    git::Error::RefNotFound {
         what: format!("branch or tag '{reference}'"),
-        url: repository,
+        url,
         hint: hint.to_owned(),
-    })
+    }
 }
 
 fn is_hash(text: &str, len: std::ops::RangeInclusive<usize>) -> bool {
     len.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Formats an error without the URL, and with a remedy for users of the command line.
-fn message(error: &Error, flags: AccessFlags) -> String {
-    let short = match error {
-        Error::Timeout { after, .. } => format!("timeout after {after:?}"),
-        Error::Tls { why, .. } => format!("TLS connection failed: {why}: {}", net::tls_problem(why)),
-        Error::AuthenticationFailed { why, .. } => format!("authentication failed: {why}"),
-        Error::Status { status, .. } => format!("HTTP status {status}"),
-        other => other.to_string(),
-    };
-    flags.explain(short, ServerKind::Git, error.need())
-}
-
 #[cfg(test)]
 mod tests {
+    use testkit::GitServer;
+
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn bases_are_fetched_once_on_a_running_runtime() {
+        let server = GitServer::start().unwrap();
+        let repo = server.repo("a").unwrap();
+        repo.commit("1", &[("base/kustomization.yaml", "resources: []")])
+            .unwrap();
+        let fetcher = RemoteFetcher::on(
+            Handle::current(),
+            ServerAccess::default(),
+            SshConnections::default(),
+        );
+        let url = repo.url();
+        let work = move || {
+            let repository = Repository {
+                url,
+                path: "base".to_owned(),
+                reference: Some("main".to_owned()),
+                submodules: false,
+                timeout_seconds: 60,
+            };
+            let fetched = [(); 2].map(|()| fetcher.repository(&repository, &Budget::default()).unwrap());
+            assert!(
+                fetched
+                    .iter()
+                    .all(|one| one.tree.is_file(&one.dir.child("kustomization.yaml")))
+            );
+            let missing = Repository {
+                reference: Some("abcdef".to_owned()),
+                ..repository
+            };
+            fetcher
+                .repository(&missing, &Budget::default())
+                .map(drop)
+                .unwrap_err()
+                .to_string()
+        };
+        let error = tokio::task::spawn_blocking(work).await.unwrap();
+        assert!(error.contains("full hash of 40 digits"), "{error}");
+    }
 
     #[test]
     fn references_resolve_in_the_order_of_git() {

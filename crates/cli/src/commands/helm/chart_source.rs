@@ -8,10 +8,9 @@ use clap::Args;
 use net::AddressPolicy;
 use oci::{Access, Archive, ChartSource, Client, Credentials, Limits, Repository};
 
-use crate::{
-    logins::{AccessFlags, Logins, identity, read},
-    remote::{RemoteFetcher, charts::explained},
-};
+use remote::RemoteFetcher;
+
+use crate::logins::{AccessFlags, Logins, identity, read};
 
 /// Repository, version and credentials of a chart.
 #[derive(Args)]
@@ -105,7 +104,7 @@ impl ChartSourceFlags {
         };
         let archive = archive.map_err(|why| anyhow!(why))?;
         let address = self.repo.as_deref().unwrap_or(name);
-        archive.map_err(|error| anyhow!(explained(address, &error, AccessFlags::Chart)))
+        archive.map_err(|error| anyhow!(AccessFlags::Chart.explain_oci(address, &error)))
     }
 
     fn range(&self) -> &str {

@@ -1,78 +1,13 @@
-//! Pulls the charts that have `skipPrePull` while a project is rendered, and caches them.
+//! Pulls the charts that have `skipPrePull` while a project is rendered.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use kluctl::{CallbackError, ChartSource, PullChart};
-use net::AddressPolicy;
-use oci::{Access, Archive, Client, Limits};
 use parking_lot::Mutex;
+use remote::{ChartCache, ChartKey, ChartVersion};
 use tree::{Budget, Tree};
 
 use super::{blocking::BlockingContext, external::ExternalAccess};
-
-/// Time after which a cached chart is pulled again: one day, as in kluctl.
-const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum total size of cached charts, in bytes of their archives.
-const MAX_CACHED_BYTES: usize = 64 << 20;
-
-/// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
-/// cached chart, and each use is announced to the server, which may demand others meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
-    address: String,
-    chart: String,
-    version: String,
-    access: Access,
-}
-
-#[derive(Debug)]
-struct CachedChart {
-    key: Key,
-    since: Instant,
-    archive: Archive,
-}
-
-/// Cache of pulled chart archives, shared by all renders of a process: for one day, at most 64 MiB.
-#[derive(Debug, Clone, Default)]
-pub struct ChartCache {
-    /// Charts by age, the oldest first.
-    charts: Arc<Mutex<Vec<CachedChart>>>,
-}
-
-impl ChartCache {
-    pub(crate) fn puller(&self, external: &ExternalAccess, blocking: BlockingContext) -> ChartPuller {
-        ChartPuller {
-            cache: self.clone(),
-            external: external.clone(),
-            blocking,
-            announced: Mutex::default(),
-        }
-    }
-
-    fn get(&self, key: &Key, now: Instant) -> Option<Archive> {
-        let mut charts = self.charts.lock();
-        charts.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
-        let found = charts.iter().find(|one| one.key == *key)?;
-        Some(found.archive.clone())
-    }
-
-    fn keep(&self, key: Key, archive: &Archive, now: Instant) {
-        let mut charts = self.charts.lock();
-        charts.retain(|one| one.key != key);
-        charts.push(CachedChart {
-            key,
-            since: now,
-            archive: archive.clone(),
-        });
-        let mut size: usize = charts.iter().map(|chart| chart.archive.bytes().len()).sum();
-        while size > MAX_CACHED_BYTES && !charts.is_empty() {
-            size -= charts.remove(0).archive.bytes().len();
-        }
-    }
-}
 
 pub(crate) struct ChartPuller {
     cache: ChartCache,
@@ -85,16 +20,13 @@ pub(crate) struct ChartPuller {
 impl PullChart for ChartPuller {
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError> {
         budget.check().map_err(CallbackError::from_display)?;
-        let key = self.key(source)?;
-        let archive = match self.allowed(&key)? {
+        let (servers, key) = (&self.external.servers, self.key(source)?);
+        let archive = match self.blocking.block_on(self.cache.find(servers, &key))? {
             Some(archive) => archive,
             None => {
                 self.show(source);
-                let addresses = self.external.addresses.clone();
-                let fetched = self.blocking.block_on(fetch(&key, addresses))?;
-                let archive = fetched.map_err(|error| self.external.oci_failure(&key.address, &error))?;
-                self.cache.keep(key, &archive, Instant::now());
-                archive
+                let pulled = self.blocking.block_on(self.cache.pull(servers, &key))?;
+                pulled.map_err(|error| CallbackError::new(servers.explain_oci(key.address(), &error)))?
             }
         };
         let tree = archive.tree(budget).map_err(CallbackError::from_display)?;
@@ -112,17 +44,13 @@ impl PullChart for ChartPuller {
 }
 
 impl ChartPuller {
-    /// Returns a cached chart that the server still gives to these credentials, or that it can't be asked about.
-    fn allowed(&self, key: &Key) -> Result<Option<Archive>, CallbackError> {
-        let Some(archive) = self.cache.get(key, Instant::now()) else {
-            return Ok(None);
-        };
-        let addresses = self.external.addresses.clone();
-        let is_allowed = match self.blocking.block_on(check(key, addresses))? {
-            Ok(()) | Err(oci::Error::Network { .. } | oci::Error::Status { .. }) => true,
-            Err(_) => false,
-        };
-        Ok(is_allowed.then_some(archive))
+    pub(crate) fn new(cache: &ChartCache, external: &ExternalAccess, blocking: BlockingContext) -> Self {
+        Self {
+            cache: cache.clone(),
+            external: external.clone(),
+            blocking,
+            announced: Mutex::default(),
+        }
     }
 
     fn show(&self, source: &ChartSource) {
@@ -133,32 +61,21 @@ impl ChartPuller {
         }
     }
 
-    fn key(&self, source: &ChartSource) -> Result<Key, CallbackError> {
+    fn key(&self, source: &ChartSource) -> Result<ChartKey, CallbackError> {
         if let Some((address, chart, version)) = source.remote() {
-            return Ok(Key {
+            let chart = ChartVersion {
                 address: address.to_owned(),
                 chart: chart.to_owned(),
                 version: version.to_owned(),
-                access: self.external.access(address, source.credentials_id())?,
-            });
+                credentials_id: source.credentials_id().map(str::to_owned),
+            };
+            return ChartKey::new(&self.external.servers, chart).map_err(CallbackError::from_display);
         }
         match source {
             ChartSource::Git { .. } => Err(CallbackError::new("Git repositories can't be fetched here")),
             _ => Err(CallbackError::new("a chart of the project itself is not pulled")),
         }
     }
-}
-
-async fn check(key: &Key, addresses: AddressPolicy) -> Result<(), oci::Error> {
-    let client = Client::new(key.access.clone(), Limits::default(), addresses)?;
-    let source = oci::ChartSource::new(&client, &key.address, &key.chart)?;
-    source.check(&key.version).await
-}
-
-async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, oci::Error> {
-    let client = Client::new(key.access.clone(), Limits::default(), addresses)?;
-    let source = oci::ChartSource::new(&client, &key.address, &key.chart)?;
-    source.pull(&key.version).await
 }
 
 #[cfg(test)]
@@ -186,16 +103,14 @@ mod tests {
         if cancelled {
             token.cancel();
         }
-        let (puller, source) = (
-            cache.puller(&ExternalAccess::default(), BlockingContext::new(token)),
-            source.clone(),
-        );
+        let puller = ChartPuller::new(cache, &ExternalAccess::default(), BlockingContext::new(token));
+        let source = source.clone();
         let pulled = move || puller.pull(&source, &Budget::default()).map(drop);
         tokio::task::spawn_blocking(pulled).await.unwrap()
     }
 
     #[tokio::test]
-    async fn chart_is_pulled_once_per_credentials() {
+    async fn chart_is_pulled_once() {
         let server = repository();
         let source = |version: &str| ChartSource::Repo {
             url: server.url(""),
@@ -219,15 +134,6 @@ mod tests {
             error.to_string().contains("version \"2.0.0\" not found"),
             "{error}"
         );
-        let blocking = BlockingContext::new(CancellationToken::new());
-        let puller = cache.puller(&ExternalAccess::default(), blocking);
-        let key = puller.key(&source("1.0.0")).unwrap();
-        let now = Instant::now();
-        assert!(cache.get(&key, now).is_some());
-        let mut other = key.clone();
-        other.access.insecure_skip_verify = true;
-        assert!(cache.get(&other, now).is_none());
-        assert!(cache.get(&key, now + MAX_AGE).is_none());
     }
 
     #[tokio::test]

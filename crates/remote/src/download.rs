@@ -13,8 +13,8 @@ const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 const MAX_BYTES: u64 = 64 << 20;
 
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum DownloadError {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DownloadError {
     #[error("{0}")]
     InvalidUrl(String),
     /// The address policy refuses the URL, for example because it is a link-local address.
@@ -29,12 +29,12 @@ pub(crate) enum DownloadError {
     TooLarge(u64),
 }
 
-pub(super) struct FileDownloader {
+pub(crate) struct FileDownloader {
     client: Client,
 }
 
 impl FileDownloader {
-    pub(super) fn new() -> Result<Self, DownloadError> {
+    pub(crate) fn new(addresses: AddressPolicy) -> Result<Self, DownloadError> {
         let options = ClientOptions {
             timeouts: Timeouts {
                 connect: READ_TIMEOUT,
@@ -43,14 +43,14 @@ impl FileDownloader {
             },
             // As kustomize does.
             redirects: Redirects::Follow { to_http: true },
-            ..ClientOptions::new(AddressPolicy::command_line())
+            ..ClientOptions::new(addresses)
         };
         let client = options.build()?;
         Ok(Self { client })
     }
 
     /// Downloads a file of at most `limit` bytes.
-    pub(super) async fn get(&self, url: &str, limit: u64) -> Result<Bytes, DownloadError> {
+    pub(crate) async fn get(&self, url: &str, limit: u64) -> Result<Bytes, DownloadError> {
         let url = Url::parse(url).map_err(|error| DownloadError::InvalidUrl(error.to_string()))?;
         let mut response = self.client.send(Request::new(Method::GET, url)).await?;
         let status = response.status();

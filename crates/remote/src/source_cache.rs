@@ -1,13 +1,15 @@
-//! Keeps the files of fetched repositories and artifacts between renders, by commit or digest.
+//! Keeps the files of fetched repositories and artifacts of a process, by commit or digest.
 //!
-//! A cached source is used only after the server, asked with the credentials of the render, has announced its commit or manifest.
+//! A cached source is used only after the server, asked with the credentials of the user, has announced its commit or manifest.
 //! Credentials are part of the key nevertheless, so that other ones never share an entry.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use kluctl::FetchedSource;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use tree::Tree;
+
+use crate::CredentialsIdentity;
 
 /// Maximum total size of the files of all sources, in bytes of memory.
 const MAX_BYTES: u64 = 64 << 20;
@@ -15,10 +17,17 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
 const MAX_SOURCES: usize = 256;
 
-/// A SHA-256 hash that identifies credentials.
-pub type CredentialsIdentity = [u8; 32];
+/// Files of a fetched source.
+#[derive(Clone)]
+pub struct FetchedFiles {
+    pub tree: Arc<dyn Tree>,
+    /// The commit of the files, if known.
+    pub commit: Option<String>,
+    /// Identifies the files at the server: the commit of a Git repository, the digest of the manifest of an OCI artifact.
+    pub revision: Option<String>,
+}
 
-/// Cache of sources that all renders of a process share: at most 256 sources and 64 MiB, each of at most 16 MiB. Clones share it.
+/// Cache of sources that all users of a process share: at most 256 sources and 64 MiB, each of at most 16 MiB. Clones share it.
 #[derive(Clone, Default)]
 pub struct SourceCache(Arc<Mutex<Sources>>);
 
@@ -32,7 +41,7 @@ struct Sources {
 type Key = [u8; 32];
 
 struct CacheEntry {
-    source: FetchedSource,
+    source: FetchedFiles,
     bytes: u64,
     last_use: u64,
 }
@@ -44,7 +53,8 @@ impl fmt::Debug for SourceCache {
 }
 
 impl SourceCache {
-    pub(crate) fn of(&self, url: &str, credentials: CredentialsIdentity) -> ScopedCache {
+    #[must_use]
+    pub fn of(&self, url: &str, credentials: CredentialsIdentity) -> ScopedCache {
         ScopedCache {
             cache: self.clone(),
             scope: hash(&[&credentials, url.as_bytes()]),
@@ -53,13 +63,14 @@ impl SourceCache {
 }
 
 /// The cached sources of one URL, fetched with the same credentials.
-pub(crate) struct ScopedCache {
+pub struct ScopedCache {
     cache: SourceCache,
     scope: Key,
 }
 
 impl ScopedCache {
-    pub(crate) fn get(&self, id: &str) -> Option<FetchedSource> {
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<FetchedFiles> {
         let mut sources = self.cache.0.lock();
         sources.uses += 1;
         let uses = sources.uses;
@@ -69,7 +80,7 @@ impl ScopedCache {
     }
 
     /// Keeps a source that takes `bytes` of memory, in place of those that were not used for the longest time.
-    pub(crate) fn keep(&self, id: &str, source: FetchedSource, bytes: u64) {
+    pub fn keep(&self, id: &str, source: FetchedFiles, bytes: u64) {
         if bytes > MAX_SOURCE_BYTES {
             return;
         }
@@ -112,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn source(commit: &str) -> FetchedSource {
-        FetchedSource {
+    fn source(commit: &str) -> FetchedFiles {
+        FetchedFiles {
             tree: Arc::new(Mem::default()),
             commit: Some(commit.to_owned()),
             revision: Some(commit.to_owned()),

@@ -10,15 +10,14 @@ use std::{
 use api::Secret;
 use futures::future::BoxFuture;
 use git::{Auth, SshLogin};
-use kluctl::CallbackError;
 use net::Need;
 use oci::{Access, Credentials, Identity};
 use tokio::runtime::Handle;
 use url::Url;
 
-use super::{
-    credentials::{SshError, ssh_login},
-    external::{ServerKind, SourceCredentials},
+use crate::{
+    Error, ServerKind, SourceCredentials,
+    secret_credentials::{SshError, ssh_login},
 };
 
 /// Error about the contents of a Secret. Messages follow the name of the Secret, and hold none of its values.
@@ -43,7 +42,7 @@ pub type SecretEntries = BTreeMap<String, Secret<Vec<u8>>>;
 /// Reads the Secret of a Git repository. It is called once, when a repository needs it, on a blocking thread.
 pub trait ReadSecret: fmt::Debug + Send + Sync {
     /// Returns the entries; `None` if the Secret is missing or may not be read.
-    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>>;
+    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, Error>>;
 }
 
 #[derive(Debug)]
@@ -60,7 +59,7 @@ struct GitLogin {
     hosts: Vec<String>,
     secret: Arc<dyn ReadSecret>,
     runtime: Handle,
-    found: OnceLock<Result<GitAccess, CallbackError>>,
+    found: OnceLock<Result<GitAccess, Error>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -182,13 +181,13 @@ impl UrlCredentials {
 
 impl GitLogin {
     /// Returns the credentials, which are read at the first call.
-    fn access(&self) -> Result<GitAccess, CallbackError> {
+    fn access(&self) -> Result<GitAccess, Error> {
         let read = || {
             let Some(entries) = self.runtime.block_on(self.secret.read())? else {
                 return Ok(GitAccess::default());
             };
             let get = |key: &str| entries.get(key).map(|value| value.expose().as_slice());
-            git_access(&Entries(get)).map_err(CallbackError::from_display)
+            git_access(&Entries(get)).map_err(|error| Error::Credentials(error.to_string()))
         };
         self.found.get_or_init(read).clone()
     }
@@ -252,7 +251,7 @@ fn is_below(above: &Url, url: &Url) -> bool {
 }
 
 impl SourceCredentials for UrlCredentials {
-    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), CallbackError> {
+    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), Error> {
         let Ok(url) = Url::parse(url) else {
             return Ok((None, None));
         };
@@ -266,23 +265,23 @@ impl SourceCredentials for UrlCredentials {
         Ok((auth, ca))
     }
 
-    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, Error> {
         let url = remote.url();
         let Some(login) = self.git.as_ref().filter(|login| login.is_for_ssh(url)) else {
             return Ok(remote);
         };
         match login.access()?.ssh {
             Some(Ok(login)) => Ok(remote.with_ssh(login)),
-            Some(Err(error)) => Err(CallbackError::new(format!("Secret of the source: {error}"))),
+            Some(Err(error)) => Err(Error::Credentials(format!("Secret of the source: {error}"))),
             None => Ok(remote),
         }
     }
 
-    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+    fn registry(&self, url: &str) -> Result<Access, Error> {
         Ok(self.of_chart(url, None))
     }
 
-    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, Error> {
         Ok(self.of_chart(url, credentials_id))
     }
 
@@ -434,7 +433,7 @@ mod tests {
     struct Known(&'static [(&'static str, &'static str)], AtomicUsize);
 
     impl ReadSecret for Known {
-        fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>> {
+        fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, Error>> {
             self.1.fetch_add(1, Ordering::Relaxed);
             let pairs = self.0.iter();
             let entry =

@@ -1,0 +1,139 @@
+//! Caches pulled charts.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use oci::{Access, Archive, ChartSource};
+use parking_lot::Mutex;
+
+use crate::{ChartVersion, Error, ServerAccess};
+
+/// Time after which a cached chart is pulled again: one day, as in kluctl.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum total size of cached charts, in bytes of their archives.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+
+/// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
+/// cached chart, and each use is announced to the server, which may demand others meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartKey {
+    chart: ChartVersion,
+    access: Access,
+}
+
+impl ChartKey {
+    /// Reads the credentials for a chart, which may block.
+    pub fn new(servers: &ServerAccess, chart: ChartVersion) -> Result<Self, Error> {
+        let access = servers.oci_access(&chart.address, chart.credentials_id.as_deref())?;
+        Ok(Self {
+            chart: ChartVersion {
+                credentials_id: None,
+                ..chart
+            },
+            access,
+        })
+    }
+
+    /// URL of the Helm repository or OCI registry.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.chart.address
+    }
+
+    fn source(&self, servers: &ServerAccess) -> Result<ChartSource, oci::Error> {
+        let client = servers.oci_client(self.access.clone())?;
+        ChartSource::new(&client, &self.chart.address, &self.chart.chart)
+    }
+
+    async fn check(&self, servers: &ServerAccess) -> Result<(), oci::Error> {
+        self.source(servers)?.check(&self.chart.version).await
+    }
+}
+
+#[derive(Debug)]
+struct CachedChart {
+    key: ChartKey,
+    since: Instant,
+    archive: Archive,
+}
+
+/// Cache of pulled chart archives, shared by all users of a process: for one day, at most 64 MiB.
+#[derive(Debug, Clone, Default)]
+pub struct ChartCache {
+    /// Charts by age, the oldest first.
+    charts: Arc<Mutex<Vec<CachedChart>>>,
+}
+
+impl ChartCache {
+    /// Returns a cached chart that the server still gives to these credentials, or that it can't be asked about.
+    pub async fn find(&self, servers: &ServerAccess, key: &ChartKey) -> Option<Archive> {
+        let archive = self.get(key, Instant::now())?;
+        match key.check(servers).await {
+            Ok(()) | Err(oci::Error::Network { .. } | oci::Error::Status { .. }) => Some(archive),
+            Err(_) => None,
+        }
+    }
+
+    /// Pulls a chart, and caches it.
+    pub async fn pull(&self, servers: &ServerAccess, key: &ChartKey) -> Result<Archive, oci::Error> {
+        let archive = key.source(servers)?.pull(&key.chart.version).await?;
+        self.keep(key.clone(), &archive, Instant::now());
+        Ok(archive)
+    }
+
+    fn get(&self, key: &ChartKey, now: Instant) -> Option<Archive> {
+        let mut charts = self.charts.lock();
+        charts.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
+        let found = charts.iter().find(|one| one.key == *key)?;
+        Some(found.archive.clone())
+    }
+
+    fn keep(&self, key: ChartKey, archive: &Archive, now: Instant) {
+        let mut charts = self.charts.lock();
+        charts.retain(|one| one.key != key);
+        charts.push(CachedChart {
+            key,
+            since: now,
+            archive: archive.clone(),
+        });
+        let mut size: usize = charts.iter().map(|chart| chart.archive.bytes().len()).sum();
+        while size > MAX_CACHED_BYTES && !charts.is_empty() {
+            size -= charts.remove(0).archive.bytes().len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::{Page, WebServer, archive::tar_gz};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn charts_are_cached_for_their_credentials_and_a_day() {
+        let server = WebServer::start().unwrap();
+        let metadata = b"apiVersion: v2\nname: a\nversion: 1.0.0\n";
+        let archive = tar_gz(&[("a/Chart.yaml", metadata)]);
+        server.page("/a.tgz", Page::Content(archive.into()));
+        let index = "entries:\n  a:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+        server.page("/index.yaml", Page::Content(index.into()));
+        let (cache, servers) = (ChartCache::default(), ServerAccess::default());
+        let chart = ChartVersion {
+            address: server.url(""),
+            chart: "a".to_owned(),
+            credentials_id: Some("unknown".to_owned()),
+            version: "1.0.0".to_owned(),
+        };
+        let key = ChartKey::new(&servers, chart).unwrap();
+        assert!(cache.find(&servers, &key).await.is_none());
+        cache.pull(&servers, &key).await.unwrap();
+        assert!(cache.find(&servers, &key).await.is_some());
+        let mut other = key.clone();
+        other.access.insecure_skip_verify = true;
+        let now = Instant::now();
+        assert!(cache.get(&key, now).is_some() && cache.get(&other, now).is_none());
+        assert!(cache.get(&key, now + MAX_AGE).is_none());
+    }
+}

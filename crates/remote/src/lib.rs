@@ -1,0 +1,36 @@
+//! Fetches repositories, artifacts, charts and files from other servers, for programs that render: with the credentials of
+//! users, and under the policy of addresses. Nothing is checked out, and no program is run.
+//!
+//! [`ServerAccess`] has the policy and the credentials. [`RemoteFetcher`] fetches bases and files of
+//! kustomizations, [`ChartDownloader`] and [`ChartCache`] pull charts, `git_files` and `artifacts` fetch sources by commit
+//! and digest, which a [`SourceCache`] keeps.
+
+mod access;
+mod address;
+pub mod artifacts;
+mod chart_cache;
+mod charts;
+mod connections;
+mod credentials;
+mod download;
+mod error;
+mod fetcher;
+pub mod git_files;
+mod loopback;
+mod secret_credentials;
+mod source_cache;
+mod url_credentials;
+
+pub use access::ServerAccess;
+pub use address::{ServerAddress, is_path_match};
+pub use chart_cache::{ChartCache, ChartKey};
+pub use charts::{ChartDownloader, ChartVersion};
+pub use connections::GitConnections;
+pub use credentials::{CredentialsIdentity, ServerKind, SourceCredentials};
+pub use error::Error;
+pub use fetcher::RemoteFetcher;
+pub use git::SshConnections;
+pub use loopback::uses_plain_http;
+pub use secret_credentials::{CredentialEntry, SecretCredentials};
+pub use source_cache::{FetchedFiles, ScopedCache, SourceCache};
+pub use url_credentials::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
