@@ -3,8 +3,10 @@
 mod check;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use check::{KindRules, Subject, Violation, check};
+pub use writer::ConditionWriter;
 
 use std::cmp::Reverse;
 

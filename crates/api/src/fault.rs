@@ -111,6 +111,10 @@ reasons! {
     ValidateFailed,
     /// The objects are deployed and ready.
     ReconciliationSucceeded,
+    /// Objects could not be applied.
+    ReconciliationFailed,
+    /// Applied objects did not become ready.
+    HealthCheckFailed,
     /// The regular expressions of an alert are invalid.
     InvalidConfig,
     /// The token of a Receiver could not be read.

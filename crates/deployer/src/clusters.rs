@@ -138,7 +138,8 @@ pub struct Clusters {
 
 impl Clusters {
     /// Starts with the cluster of the process, and watches its webhooks and policies while their rules are used.
-    pub(crate) fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
+    #[must_use]
+    pub fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
             cluster: connected(ctx.client().clone(), ctx.config(), ByteBudget::new(LOCAL_ANSWERS)),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use artifact::FetchLimits;
 use clap::Args;
+use cluster::access::KubeconfigRules;
 use net::TokenFile;
 
 use crate::sources::hosts::ArtifactHosts;
@@ -39,6 +40,14 @@ pub struct ReferenceFlags {
 }
 
 impl ReferenceFlags {
+    /// Returns the rules for kubeconfigs of remote clusters.
+    #[must_use]
+    pub fn kubeconfigs(&self) -> KubeconfigRules {
+        KubeconfigRules {
+            insecure_tls: self.insecure_kubeconfig_tls,
+        }
+    }
+
     /// Returns the hosts that artifacts may be downloaded from, for a controller in the namespace `own`.
     pub(crate) fn hosts(&self, own: &str) -> ArtifactHosts {
         if self.source_controller_localhost.is_empty() {

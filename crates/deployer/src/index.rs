@@ -1,4 +1,5 @@
-//! The index of all objects on the controller's own cluster that carry a label, whatever its value.
+//! The index of all objects on the controller's own cluster that carry the labels of an owner, whatever their values. The value of several
+//! labels are their values, joined by slashes, in the order of the names.
 //!
 //! One watch of metadata for each kind answers for all deployments which kinds have objects of one of them, instead of a list of each
 //! kind for each. The watches have the rights of the controller, so the answer is only a hint where to look: what a deployment
@@ -35,13 +36,14 @@ pub struct LabelledObject {
     pub version: String,
 }
 
-/// The index of the objects that carry a label. Clones are the same index.
+/// The index of the objects that carry the labels. Clones are the same index.
 #[derive(Debug, Clone)]
 pub struct LabelIndex(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    label: String,
+    /// The names of the labels, all of which an object must carry.
+    labels: Vec<String>,
     state: Mutex<State>,
     /// Wakes those who wait for the first lists.
     changed: Notify,
@@ -50,9 +52,9 @@ struct Shared {
 impl LabelIndex {
     /// Starts the watches as soon as this process leads, until its shutdown. `cluster` is that of the controller.
     #[must_use]
-    pub fn start(ctx: &Context, cluster: Cluster, label: &str) -> Self {
+    pub fn start(ctx: &Context, cluster: Cluster, labels: &[&str]) -> Self {
         let index = Self(Arc::new(Shared {
-            label: label.to_owned(),
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
             state: Mutex::default(),
             changed: Notify::new(),
         }));

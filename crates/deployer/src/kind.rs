@@ -74,6 +74,33 @@ pub struct NewRevision<I> {
     pub own: I,
 }
 
+/// A typed resource that deploys.
+pub trait DeployObject:
+    kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + HasStatus
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<O> DeployObject for O where
+    O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// A draft of a pass, or the outcome of one that ends before it fetches anything.
 pub type Start<K> = ControlFlow<Outcome<<K as DeployKind>::Status>, <K as DeployKind>::Draft>;
 
@@ -84,15 +111,7 @@ pub type Start<K> = ControlFlow<Outcome<<K as DeployKind>::Status>, <K as Deploy
 /// `build` change nothing in a cluster.
 pub trait DeployKind: Send + Sync + Sized + 'static {
     /// The typed resource.
-    type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + HasStatus<Status = Self::Status>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static;
+    type Object: DeployObject<Status = Self::Status>;
     /// The whole status of the resource.
     type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
     /// The object as the pass works on it, and its status so far.

@@ -21,6 +21,7 @@ pub mod idle;
 mod index;
 mod kind;
 mod links;
+pub mod manifests;
 pub mod message;
 pub mod objects;
 mod parts;
@@ -37,7 +38,9 @@ pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, TargetCluster};
 pub use consumer::Consumer;
 pub use flags::ReferenceFlags;
 pub use index::{LabelIndex, LabelledObject, ObjectNames};
-pub use kind::{Acted, DeployKind, DeploySpec, Inputs, NewRevision, ReadObjects, Start, UnchangedSource};
+pub use kind::{
+    Acted, DeployKind, DeployObject, DeploySpec, Inputs, NewRevision, ReadObjects, Start, UnchangedSource,
+};
 pub use links::Links;
 pub use parts::Parts;
 pub use reconciler::DeployReconciler;

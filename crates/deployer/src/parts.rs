@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::Reason;
+use cluster::access::KubeconfigRules;
 use kube::Resource;
 use runtime::{Context, EventDraft, Severity};
 
@@ -26,6 +27,18 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Creates the parts of the first kind of a process. The index has the objects with all of these labels.
+    #[must_use]
+    pub fn start(ctx: &Context, kubeconfigs: KubeconfigRules, owner_labels: &[&str]) -> Self {
+        let clusters = Arc::new(Clusters::new(ctx, kubeconfigs));
+        Self {
+            index: LabelIndex::start(ctx, clusters.local(), owner_labels),
+            clusters,
+            states: Arc::default(),
+            ctx: ctx.clone(),
+        }
+    }
+
     /// Creates the parts of another kind of the same process, which has its own objects.
     #[must_use]
     pub fn of_another_kind(&self) -> Self {

@@ -4,7 +4,6 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
 use artifact::{ArtifactCache, FetchLimits, Unpacked, is_small};
-use cluster::access::KubeconfigRules;
 use kube::{
     Resource, ResourceExt,
     core::{ApiResource, ObjectMeta},
@@ -49,11 +48,9 @@ impl<C: Consumer> References<C> {
         flags: &ReferenceFlags,
         dir: &Path,
         limits: FetchLimits,
+        clusters: Arc<Clusters>,
     ) -> Result<Self, Error> {
         let host = Some(flags.source_controller_localhost.clone());
-        let kubeconfigs = KubeconfigRules {
-            insecure_tls: flags.insecure_kubeconfig_tls,
-        };
         // The source-controller serves the artifacts from the own namespace.
         let addresses = ctx.addresses().clone().allowing_own_services();
         Ok(Self {
@@ -61,21 +58,11 @@ impl<C: Consumer> References<C> {
             rules: ReferenceRules::new(ctx.flags()),
             artifacts: ArtifactCache::new(dir, host, limits, addresses)?.with_token(flags.token()),
             hosts: flags.hosts(&ctx.flags().runtime_namespace),
-            clusters: Arc::new(Clusters::new(ctx, kubeconfigs)),
+            clusters,
             seen: SeenSources::default(),
             offered: SeenArtifacts::default(),
             kind: std::marker::PhantomData,
         })
-    }
-
-    /// Returns the clusters that this process deploys to.
-    pub fn clusters(&self) -> &Clusters {
-        &self.clusters
-    }
-
-    /// Returns the clusters for another kind of the process.
-    pub fn shared_clusters(&self) -> Arc<Clusters> {
-        Arc::clone(&self.clusters)
     }
 
     /// Reads the artifact that the source of an object offers now.

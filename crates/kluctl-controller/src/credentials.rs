@@ -8,9 +8,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use api::{Fault, Reason};
 use deployer::{Clusters, KubeconfigError};
 use engine::{DecryptionKeys, ServiceAccountRole};
-use remote::{ReadSecret, SecretEntries, UrlCredentials};
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{Client, Config};
+use remote::{ReadSecret, SecretEntries, UrlCredentials};
 use runtime::{
     Context,
     client::describe,

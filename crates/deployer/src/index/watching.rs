@@ -143,7 +143,7 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
     use watcher::Error as E;
     let mut pause = FIRST_PAUSE;
     loop {
-        let config = watcher::Config::default().labels(&shared.label);
+        let config = watcher::Config::default().labels(&shared.labels.join(","));
         let mut events = watcher(api.clone(), config).boxed();
         let relist = time::sleep(varied(RELIST));
         tokio::pin!(relist);
@@ -155,7 +155,7 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
             match event {
                 Some(Ok(event)) => {
                     pause = FIRST_PAUSE;
-                    let change = change(event, &shared.label);
+                    let change = change(event, &shared.labels);
                     shared.update(|state| state.apply(&kind, change));
                 }
                 Some(Err(error)) => break Some(error),
@@ -215,7 +215,7 @@ fn not_watchable(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 405)
 }
 
-fn change(event: Event<Metadata>, label: &str) -> Change<Labelled> {
+fn change(event: Event<Metadata>, names: &[String]) -> Change<Labelled> {
     let key = |object: &Metadata| {
         let metadata = &object.metadata;
         ObjectKey::new(
@@ -226,14 +226,14 @@ fn change(event: Event<Metadata>, label: &str) -> Change<Labelled> {
     match event {
         Event::Init => Change::ListStarted,
         Event::InitApply(object) | Event::Apply(object) => {
-            let value = object
-                .metadata
-                .labels
-                .as_ref()
-                .and_then(|labels| labels.get(label));
+            let labels = object.metadata.labels.as_ref();
+            let values: Option<Vec<&str>> = names
+                .iter()
+                .map(|name| labels?.get(name).map(String::as_str))
+                .collect();
             let version = object.metadata.resource_version.as_deref();
             let labelled = Labelled {
-                value: value.map(String::as_str).unwrap_or_default().into(),
+                value: values.unwrap_or_default().join("/").into(),
                 version: version.unwrap_or_default().into(),
             };
             Change::Exists(key(&object), labelled)

@@ -39,8 +39,8 @@ use deployer::{
     Acted, Consumer as _, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start,
     UnchangedSource, idle::Ages,
 };
-use remote::SshConnections;
 use futures::stream::BoxStream;
+use remote::SshConnections;
 use runtime::{Context, ObjectKey, Outcome, Pass, Requeue, Trigger, now};
 
 use crate::{kinds::gitops_kluctl_deployment::SharedParts, metrics::SpecValues};

@@ -1,10 +1,10 @@
 //! The state of the controller of this kind, which all steps of its passes use.
 
 use api::{Fault, Reason, group, kluctl::KluctlDeployment};
-use deployer::{ClusterIdentity, Clusters, LabelIndex, ObjectNames, Parts, References, objects};
+use deployer::{ClusterIdentity, Clusters, ObjectNames, Parts, References, objects};
 use engine::{ExternalAccess, RenderSlots};
-use remote::{ChartCache};
 use kube::Client;
+use remote::ChartCache;
 use runtime::{Context, ObjectKey, client::describe, scratch};
 
 use super::consumer::{FluxKluctlDeployment, key};
@@ -38,22 +38,15 @@ impl Controller {
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
         let limits = flags.references.fetching(flags.rendering());
-        let references = References::new(ctx, &flags.references, &dir, limits)?;
+        let labels = [kluctl::annotations::DISCRIMINATOR];
+        let parts = Parts::start(ctx, flags.references.kubeconfigs(), &labels);
+        let clusters = std::sync::Arc::clone(&parts.clusters);
+        let references = References::new(ctx, &flags.references, &dir, limits, clusters)?;
         let registry = ctx.metrics().registry();
-        let index = LabelIndex::start(
-            ctx,
-            references.clusters().local(),
-            kluctl::annotations::DISCRIMINATOR,
-        );
         Ok(Self {
             metrics: Metrics::of_flux(&registry.labelled("group", group::FLUX_KLUCTL))?,
             successors: ObjectNames::start(ctx, &sharers::successor()),
-            parts: Parts {
-                ctx: ctx.clone(),
-                clusters: references.shared_clusters(),
-                index,
-                states: Default::default(),
-            },
+            parts,
             references,
             rendering: flags.rendering(),
             external: flags.external(ctx),

@@ -8,8 +8,8 @@ use api::{
 };
 use deployer::SourceArtifact;
 use engine::{ExternalAccess, PinnedSources};
-use remote::{SshConnections, UrlCredentials};
 use kluctl::{GitReference, SourceAddress};
+use remote::{SshConnections, UrlCredentials};
 use tokio_util::sync::CancellationToken;
 use tree::Tree;
 

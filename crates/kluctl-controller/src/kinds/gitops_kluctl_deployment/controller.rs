@@ -6,8 +6,8 @@ use api::kluctl::gitops::KluctlDeployment;
 use cluster::Cluster;
 use deployer::{ClusterIdentity, Parts};
 use engine::{ExternalAccess, RenderSlots};
-use remote::{ChartCache, SourceCache};
 use kube::{Client, ResourceExt as _};
+use remote::{ChartCache, SourceCache};
 use results::ResultStore;
 use runtime::{Context, ObjectKey};
 

@@ -8,9 +8,9 @@ use std::{
 use api::{Secret, kluctl::gitops::KluctlDeployment};
 use deployer::objects;
 use engine::{DecryptionKeys, ExternalAccess};
-use remote::{CredentialEntry, SecretCredentials};
 use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::{Api, Client, ResourceExt as _};
+use remote::{CredentialEntry, SecretCredentials};
 use runtime::client::describe;
 
 use super::build::PrepareError;

@@ -7,8 +7,8 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride},
 };
 use cluster::access::Contexts;
-use remote::ServerAddress;
 use kluctl::{FixedImage, GitReference, Inclusion, Request, SourceAddress};
+use remote::ServerAddress;
 use tree::TreePath;
 use yaml::{Map, Value};
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use api::Fault;
 use engine::{Error, RemoveOptions, SearchedKinds, discriminator::DiscriminatorError};
-use remote::{SshConnections};
+use remote::SshConnections;
 
 use super::{
     CommandDone, Deployment, Prune,
