@@ -7,7 +7,7 @@ use http::Method;
 use objects::ObjectRef;
 use yaml::Value;
 
-use crate::{Cluster, Error, connection::Call, path};
+use crate::{Cluster, Error, connection::send::Call, path};
 
 /// Pauses between the attempts to apply an object of a known kind that is not served yet.
 const NOT_YET_SERVED: [Duration; 5] = [

@@ -7,7 +7,7 @@ use http::Method;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
 
-use crate::{Cluster, Error, connection::Call, path};
+use crate::{Cluster, Error, connection::send::Call, path};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Propagation {

@@ -6,7 +6,7 @@ use kube::core::discovery::v2::APIGroupDiscoveryList;
 
 use crate::{
     AnswerLimit, Cluster, Error,
-    connection::{Answer, Call},
+    connection::send::{Answer, Call},
     legacy,
     snapshot::{Discovered, GroupVersion, ResourceKind, Scope, Snapshot},
 };

@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use websocket::{Message, Reader};
 
-use crate::{ApiError, Cluster, Error, connection::Call, path};
+use crate::{ApiError, Cluster, Error, connection::send::Call, path};
 
 const PROTOCOL: &str = "v4.channel.k8s.io";
 const AHEAD: usize = 64 << 10;

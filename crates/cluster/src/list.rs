@@ -8,7 +8,7 @@ use yaml::{Map, Value};
 
 use crate::{
     AnswerLimit, Cluster, Error, ResourceKind, Snapshot,
-    connection::{Answer, Call},
+    connection::send::{Answer, Call},
     path,
 };
 

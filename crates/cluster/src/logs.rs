@@ -8,7 +8,7 @@ use tokio::time;
 
 use crate::{
     Cluster, Error,
-    connection::{Answer, Call},
+    connection::send::{Answer, Call},
     path,
 };
 

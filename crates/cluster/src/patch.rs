@@ -4,7 +4,7 @@ use http::Method;
 use objects::ObjectRef;
 use yaml::Value;
 
-use crate::{Cluster, Error, connection::Call, path};
+use crate::{Cluster, Error, connection::send::Call, path};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Patch {

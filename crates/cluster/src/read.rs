@@ -12,7 +12,7 @@ use yaml::Value;
 
 use crate::{
     ApiError, Cluster, Error, ResourceKind,
-    connection::{Answer, Call},
+    connection::send::{Answer, Call},
     path,
 };
 

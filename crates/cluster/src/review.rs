@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::json;
 
-use crate::{Cluster, Error, ResourceKind, connection::Call};
+use crate::{Cluster, Error, ResourceKind, connection::send::Call};
 
 const URL: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 

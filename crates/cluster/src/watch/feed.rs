@@ -12,7 +12,7 @@ use super::{
     Watch,
     events::{self, Event},
 };
-use crate::{AnswerLimit, ApiError, Cluster, Error, ResourceKind, connection::Call, path};
+use crate::{AnswerLimit, ApiError, Cluster, Error, ResourceKind, connection::send::Call, path};
 
 /// Time after which the API server ends a watch, in seconds.
 const SERVED_FOR: u64 = 290;
