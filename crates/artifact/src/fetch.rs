@@ -1,8 +1,10 @@
 //! Downloads artifacts, verifies them, and only then unpacks them; unpacked artifacts are shared by digest.
 
 mod cache;
+mod client;
 mod directories;
 mod download;
+mod limits;
 mod memory_quota;
 mod slots;
 mod tarball;
@@ -13,45 +15,17 @@ use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
 use net::{AddressPolicy, TokenFile};
-use reqwest::{Method, Request, header::AUTHORIZATION};
 use tokio_util::sync::CancellationToken;
 
+pub use limits::Limits;
 pub use tarball::is_small;
 pub use unpacked::{Unpacked, Usage};
 
-use crate::{Digest, Error, Storage, storage::Verdict};
+use crate::{Digest, Error, Storage, hashes::DirectoryHashes, storage::Verdict};
 use cache::Cache;
+use client::StorageClient;
 use directories::HashesCache;
 use unpack::Select;
-
-#[derive(Debug, Clone)]
-pub struct Limits {
-    pub download_bytes: u64,
-    pub unpacked_bytes: u64,
-    pub entries: u64,
-    /// True to skip links; by default a tarball with links is refused. Nothing is ever unpacked through a link.
-    pub skip_links: bool,
-    /// Bytes of unused artifacts in the cache; default 256 MiB.
-    pub cache_bytes: u64,
-    /// Time that unused artifacts stay; default 15 minutes.
-    pub cache_age: Duration,
-    /// Limits of reading the unpacked tree.
-    pub tree: tree::Limits,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            download_bytes: 1 << 30,
-            unpacked_bytes: 1 << 30,
-            entries: 200_000,
-            skip_links: false,
-            cache_bytes: 256 << 20,
-            cache_age: Duration::from_secs(15 * 60),
-            tree: tree::Limits::default(),
-        }
-    }
-}
 
 /// Unpacks a tarball that may be hostile into the new directory `root`, which no entry leaves. Returns the bytes of its files.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
@@ -117,13 +91,10 @@ pub fn open_stored(storage: &Storage, path: &str, digest: &Digest) -> Result<Opt
 /// memory, where all together count at most 4 MiB. Others are unpacked into a directory each.
 #[derive(Debug)]
 pub struct ArtifactCache {
-    client: net::Client,
+    client: StorageClient,
     limits: Limits,
-    /// Host that replaces the one in URLs, for processes outside of the cluster.
-    host: Option<String>,
     cache: Arc<Cache>,
     directories: HashesCache,
-    token: Option<TokenFile>,
 }
 
 impl ArtifactCache {
@@ -135,34 +106,20 @@ impl ArtifactCache {
         limits: Limits,
         addresses: AddressPolicy,
     ) -> Result<Self, Error> {
-        let client = download::client(addresses)?;
+        let client = StorageClient::new(host, addresses)?;
         let cache = Cache::open(dir, limits.cache_bytes, limits.cache_age)?;
         Ok(Self {
             client,
             limits,
-            host: host.filter(|host| !host.is_empty()),
             cache: Arc::new(cache),
             directories: HashesCache::default(),
-            token: None,
         })
     }
 
     #[must_use]
     pub fn with_token(mut self, token: Option<TokenFile>) -> Self {
-        self.token = token;
+        self.client.set_token(token);
         self
-    }
-
-    async fn request(&self, url: &SafeUrl) -> Result<Request, Error> {
-        let mut request = Request::new(Method::GET, url.expose().clone());
-        if let Some(token) = &self.token {
-            let value = token.authorization().await.map_err(|error| Error::Download {
-                url: url.to_string(),
-                why: error.to_string(),
-            })?;
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        Ok(request)
     }
 
     /// Returns the unpacked artifact, from the cache if possible. Retries until `deadline` is over or `cancel` is cancelled.
@@ -176,10 +133,16 @@ impl ArtifactCache {
         cancel: &CancellationToken,
     ) -> Result<Arc<Unpacked>, Error> {
         let digest = declared_digest(artifact)?;
-        let url = self.url(&artifact.url)?;
+        let url = self.client.url(&artifact.url)?;
         self.cache
             .get_or_make(&digest, || self.make(&url, &digest, deadline, cancel))
             .await
+    }
+
+    /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within
+    /// 10 seconds or differ from the status: the artifact itself must be read then.
+    pub async fn directories(&self, artifact: &Artifact) -> Option<Arc<DirectoryHashes>> {
+        self.directories.get(artifact, &self.client).await
     }
 
     #[must_use]
@@ -199,39 +162,12 @@ impl ArtifactCache {
             digest,
             limit: self.limits.download_bytes,
         };
-        let tarball = download::download(self, &wanted, deadline, cancel).await?;
+        let tarball = download::download(&self.client, &self.cache, &wanted, deadline, cancel).await?;
         let (cache, limits, digest) = (Arc::clone(&self.cache), self.limits.clone(), digest.clone());
         let unpacked = tokio::task::spawn_blocking(move || tarball.unpack(digest, &cache, &limits));
         unpacked
             .await
             .unwrap_or_else(|panic| Err(Error::Malformed(format!("it cannot be unpacked: {panic}"))))
-    }
-
-    fn url(&self, url: &str) -> Result<SafeUrl, Error> {
-        let invalid = |why: String| Error::Download {
-            url: api::redact(url),
-            why,
-        };
-        let mut parsed = SafeUrl::parse(url)
-            .map_err(|error| invalid(error.to_string()))?
-            .into_inner();
-        if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(invalid("it is no http URL".to_owned()));
-        }
-        if let Some(host) = &self.host {
-            let failed = |()| invalid(format!("{host:?} cannot replace its host"));
-            let (name, port) = match host.rsplit_once(':') {
-                Some((name, port)) if !port.ends_with(']') => {
-                    (name, Some(port.parse::<u16>().map_err(|_| failed(()))?))
-                }
-                _ => (host.as_str(), None),
-            };
-            parsed
-                .set_host(Some(name))
-                .map_err(|error| invalid(error.to_string()))?;
-            parsed.set_port(port).map_err(failed)?;
-        }
-        Ok(SafeUrl::from(parsed))
     }
 }
 

@@ -4,7 +4,8 @@ mod body;
 mod handler;
 mod request;
 
-pub use handler::{Asked, Body, Described, Prepared, answer, content_type, local, not_found, unavailable};
+pub use body::Body;
+pub use handler::{Asked, Described, Prepared, answer, content_type, local, not_found, unavailable};
 
 #[cfg(test)]
 mod changes;

@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use super::ArtifactCache;
+use super::client::StorageClient;
 use crate::hashes::{DirectoryHashes, MAX_BYTES, METADATA, companion};
 
 const MAX_ARTIFACTS: usize = 8;
@@ -44,35 +44,35 @@ impl HashesCache {
         cached.push_back((sha256.to_owned(), Arc::clone(&cell)));
         cell
     }
-}
 
-impl ArtifactCache {
-    /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within
-    /// 10 seconds or differ from the status: the artifact itself must be read then.
-    pub async fn directories(&self, artifact: &Artifact) -> Option<Arc<DirectoryHashes>> {
+    pub(super) async fn get(
+        &self,
+        artifact: &Artifact,
+        client: &StorageClient,
+    ) -> Option<Arc<DirectoryHashes>> {
         let sha256 = artifact.metadata.get(METADATA)?.strip_prefix("sha256:")?;
-        let cell = self.directories.cell(sha256);
+        let cell = self.cell(sha256);
         let download = || async {
-            let download = self.download_directories(&artifact.url, sha256);
+            let download = download(client, &artifact.url, sha256);
             let hashes = tokio::time::timeout(TIMEOUT, download).await.ok().flatten();
             hashes.ok_or(())
         };
         cell.get_or_try_init(download).await.ok().cloned()
     }
+}
 
-    async fn download_directories(&self, url: &str, sha256: &str) -> Option<Arc<DirectoryHashes>> {
-        let url = self.url(&companion(url)).ok()?;
-        let request = self.request(&url).await.ok()?;
-        let mut response = self.client.send(request).await.ok()?;
-        if response.status() != StatusCode::OK {
-            return None;
-        }
-        let text = read_body(&mut response, MAX_BYTES as u64).await.ok()?;
-        let wanted = sha256.to_owned();
-        let read = tokio::task::spawn_blocking(move || {
-            let is_wanted = hex::encode(Sha256::digest(&text)) == wanted;
-            DirectoryHashes::parse(&text).filter(|_| is_wanted)
-        });
-        read.await.ok().flatten().map(Arc::new)
+async fn download(client: &StorageClient, url: &str, sha256: &str) -> Option<Arc<DirectoryHashes>> {
+    let url = client.url(&companion(url)).ok()?;
+    let request = client.request(&url).await.ok()?;
+    let mut response = client.send(request).await.ok()?;
+    if response.status() != StatusCode::OK {
+        return None;
     }
+    let text = read_body(&mut response, MAX_BYTES as u64).await.ok()?;
+    let wanted = sha256.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let is_wanted = hex::encode(Sha256::digest(&text)) == wanted;
+        DirectoryHashes::parse(&text).filter(|_| is_wanted)
+    });
+    read.await.ok().flatten().map(Arc::new)
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use api::SafeUrl;
-use net::{AddressPolicy, Client, ClientOptions, Timeouts};
 use reqwest::StatusCode;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ArtifactCache,
+    cache::Cache,
+    client::StorageClient,
     tarball::{Tarball, Writer},
 };
 use crate::{Digest, Error, digest::Hasher};
@@ -17,33 +17,17 @@ use crate::{Digest, Error, digest::Hasher};
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LAST_WAIT: Duration = Duration::from_secs(15);
 
-const SILENCE: Duration = Duration::from_secs(30);
-
 pub(super) struct Wanted<'a> {
     pub(super) url: &'a SafeUrl,
     pub(super) digest: &'a Digest,
     pub(super) limit: u64,
 }
 
-pub(super) fn client(addresses: AddressPolicy) -> Result<Client, Error> {
-    let options = ClientOptions {
-        timeouts: Timeouts {
-            connect: Duration::from_secs(10),
-            read: Some(SILENCE),
-            total: None,
-        },
-        ..ClientOptions::new(addresses)
-    };
-    options.build().map_err(|error| Error::Download {
-        url: "any".to_owned(),
-        why: error.to_string(),
-    })
-}
-
 /// Downloads, each time from the start, until it succeeds, fails for good, or the time is over. The tarball has the wanted
 /// digest.
 pub(super) async fn download(
-    cache: &ArtifactCache,
+    client: &StorageClient,
+    cache: &Cache,
     wanted: &Wanted<'_>,
     deadline: Duration,
     cancel: &CancellationToken,
@@ -54,7 +38,7 @@ pub(super) async fn download(
     loop {
         let tried = tokio::select! {
             () = cancel.cancelled() => return Err(interrupted(wanted, last)),
-            tried = timeout_at(end, once(cache, wanted)) => tried,
+            tried = timeout_at(end, once(client, cache, wanted)) => tried,
         };
         match tried {
             Err(_) => return Err(interrupted(wanted, last)),
@@ -94,7 +78,7 @@ impl From<Error> for Try {
     }
 }
 
-async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>) -> Result<Tarball, Try> {
+async fn once(client: &StorageClient, cache: &Cache, wanted: &Wanted<'_>) -> Result<Tarball, Try> {
     let url = wanted.url.to_string();
     let refused = |error: net::Error| match error {
         net::Error::Refused(_) => Try::Never(Error::Download {
@@ -103,17 +87,17 @@ async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>) -> Result<Tarball, Try
         }),
         error => Try::Again(error.to_string()),
     };
-    let request = cache.request(wanted.url).await?;
-    let mut response = cache.client.send(request).await.map_err(refused)?;
+    let request = client.request(wanted.url).await?;
+    let mut response = client.send(request).await.map_err(refused)?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }.into()),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let why = match cache.token {
-                Some(_) => {
+            let why = match client.has_token() {
+                true => {
                     "the server refuses the token: see --artifact-token-audience and --artifact-consumers of the source-controller"
                 }
-                None => "the server wants a token: see --artifact-token-file",
+                false => "the server wants a token: see --artifact-token-file",
             };
             let why = why.to_owned();
             return Err(Error::Download { url, why }.into());
@@ -132,7 +116,7 @@ async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>) -> Result<Tarball, Try
     if response.content_length().is_some_and(|len| len > wanted.limit) {
         return Err(too_large().into());
     }
-    let mut tarball = Writer::new(&cache.cache);
+    let mut tarball = Writer::new(cache);
     let mut hasher = Hasher::new(wanted.digest.algorithm());
     let mut size = 0;
     while let Some(bytes) = response.chunk().await.map_err(|error| refused(error.into()))? {

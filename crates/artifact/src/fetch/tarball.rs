@@ -8,8 +8,8 @@ use tokio::{fs::File, io::AsyncWriteExt};
 use tree::Disk;
 
 use super::{
-    Limits,
     cache::Cache,
+    limits::Limits,
     memory_quota::Reservation,
     unpack::{Counted, unpack_into_directory, unpack_into_memory},
     unpacked::{Files, Unpacked},

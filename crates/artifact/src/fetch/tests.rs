@@ -223,7 +223,7 @@ async fn a_host_that_cannot_stand_in_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let fetcher =
             ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default(), open()).unwrap();
-        assert!(fetcher.url("http://a/b").is_err(), "{host}");
+        assert!(fetcher.client.url("http://a/b").is_err(), "{host}");
     }
     for (host, expected) in [
         ("h", "http://h/b"),
@@ -234,7 +234,7 @@ async fn a_host_that_cannot_stand_in_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let fetcher =
             ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default(), open()).unwrap();
-        assert_eq!(fetcher.url("http://a:9/b").unwrap().to_string(), expected);
+        assert_eq!(fetcher.client.url("http://a:9/b").unwrap().to_string(), expected);
     }
 }
 

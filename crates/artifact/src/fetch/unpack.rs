@@ -2,6 +2,7 @@
 
 mod disk;
 mod memory;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +15,12 @@ use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 use tree::TreePath;
 
-use super::Limits;
+use super::limits::Limits;
 use crate::Error;
 use disk::Directory;
 pub(super) use memory::{TreeInMemory, unpack_into_memory};
+pub(super) use target::{Counted, ENTRY_BYTES, Select};
+use target::{Made, Target};
 
 /// Maximum bytes of a name that has its own entry: sixteen times the longest path of any system.
 const MAX_NAME_BYTES: u64 = 64 << 10;
@@ -25,37 +28,6 @@ const MAX_NAME_BYTES: u64 = 64 << 10;
 const MAX_PATH_BYTES: usize = 4096;
 
 const MAX_PART_BYTES: usize = 255;
-
-/// Bytes that a file or directory counts for, beside its content: its inode and its name.
-pub(super) const ENTRY_BYTES: u64 = 512;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
-    pub(super) bytes: u64,
-    pub(super) entries: u64,
-}
-
-/// Returns true for a file or directory to unpack, given its size. Its missing parents are made anyway.
-pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 'a;
-
-/// Destination of unpacking. All paths are checked before, and parents are made first.
-trait Target {
-    type Error: From<Error>;
-
-    fn reserve(&mut self, path: &TreePath, bytes: u64) -> Result<(), Self::Error>;
-
-    /// Makes a directory below the root. Fails with [`io::ErrorKind::NotADirectory`] if a file is at its path, or above.
-    fn make_dir(&mut self, path: &TreePath) -> io::Result<Made>;
-
-    /// Writes a new file. Fails with [`io::ErrorKind::AlreadyExists`] if its path exists.
-    fn write(&mut self, path: &TreePath, executable: bool, content: &mut dyn Read) -> io::Result<()>;
-}
-
-enum Made {
-    Now,
-    Already,
-    Nowhere,
-}
 
 /// Unpacks the selected entries of a tarball into the new directory `root`.
 pub(super) fn unpack_into_directory(

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use parking_lot::Mutex;
 use tokio::{
@@ -19,7 +19,7 @@ use tokio::{
     task::{self, JoinHandle},
 };
 
-use super::Body;
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 const SMALL: usize = 64 << 10;
 const LARGE: usize = 256 << 10;

@@ -6,15 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full};
 
-use super::body;
+use super::body::{self, Body};
 use super::request::{Part, http_date, not_modified, part, storage_path};
 use crate::{Digest, Error, Storage, storage::Stamp};
-
-pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 #[derive(Debug)]
 pub struct Asked {

@@ -11,7 +11,7 @@ use cap_std::{
 };
 use tree::TreePath;
 
-use super::{Made, Target};
+use super::target::{Made, Target};
 use crate::Error;
 
 pub(super) struct Directory(Dir);

@@ -4,10 +4,16 @@ use std::io::{self, Read};
 
 use tree::{Mem, NodeKind, Tree, TreePath};
 
-use super::{Counted, ENTRY_BYTES, Limits, Made, Target, unpack_into};
+use super::{
+    target::{Counted, ENTRY_BYTES, Made, Target},
+    unpack_into,
+};
 use crate::{
     Error,
-    fetch::memory_quota::{MemoryQuota, Reservation},
+    fetch::{
+        limits::Limits,
+        memory_quota::{MemoryQuota, Reservation},
+    },
 };
 
 /// Maximum bytes of an artifact in memory: its files, with [`ENTRY_BYTES`] and the path for each file and directory.

@@ -1,0 +1,92 @@
+//! Requests for files of a source's storage.
+
+use std::time::Duration;
+
+use api::SafeUrl;
+use net::{AddressPolicy, ClientOptions, Timeouts, TokenFile};
+use reqwest::{Method, Request, Response, header::AUTHORIZATION};
+
+use crate::Error;
+
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct StorageClient {
+    client: net::Client,
+    /// Host that replaces the one in URLs, for processes outside of the cluster.
+    host: Option<String>,
+    token: Option<TokenFile>,
+}
+
+impl StorageClient {
+    pub(super) fn new(host: Option<String>, addresses: AddressPolicy) -> Result<Self, Error> {
+        let options = ClientOptions {
+            timeouts: Timeouts {
+                connect: Duration::from_secs(10),
+                read: Some(READ_TIMEOUT),
+                total: None,
+            },
+            ..ClientOptions::new(addresses)
+        };
+        let client = options.build().map_err(|error| Error::Download {
+            url: "any".to_owned(),
+            why: error.to_string(),
+        });
+        Ok(Self {
+            client: client?,
+            host: host.filter(|host| !host.is_empty()),
+            token: None,
+        })
+    }
+
+    pub(super) fn set_token(&mut self, token: Option<TokenFile>) {
+        self.token = token;
+    }
+
+    pub(super) const fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    pub(super) async fn request(&self, url: &SafeUrl) -> Result<Request, Error> {
+        let mut request = Request::new(Method::GET, url.expose().clone());
+        if let Some(token) = &self.token {
+            let value = token.authorization().await.map_err(|error| Error::Download {
+                url: url.to_string(),
+                why: error.to_string(),
+            })?;
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        Ok(request)
+    }
+
+    pub(super) async fn send(&self, request: Request) -> Result<Response, net::Error> {
+        self.client.send(request).await
+    }
+
+    pub(super) fn url(&self, url: &str) -> Result<SafeUrl, Error> {
+        let invalid = |why: String| Error::Download {
+            url: api::redact(url),
+            why,
+        };
+        let mut parsed = SafeUrl::parse(url)
+            .map_err(|error| invalid(error.to_string()))?
+            .into_inner();
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(invalid("it is no http URL".to_owned()));
+        }
+        if let Some(host) = &self.host {
+            let failed = |()| invalid(format!("{host:?} cannot replace its host"));
+            let (name, port) = match host.rsplit_once(':') {
+                Some((name, port)) if !port.ends_with(']') => {
+                    (name, Some(port.parse::<u16>().map_err(|_| failed(()))?))
+                }
+                _ => (host.as_str(), None),
+            };
+            parsed
+                .set_host(Some(name))
+                .map_err(|error| invalid(error.to_string()))?;
+            parsed.set_port(port).map_err(failed)?;
+        }
+        Ok(SafeUrl::from(parsed))
+    }
+}
