@@ -1,12 +1,15 @@
 //! Buckets of all services behind one type.
 
 use bytes::Bytes;
-use cloud::Ambient;
-use net::{AddressPolicy, ClientOptions, Proxies, Proxy, Tls};
+use net::{ClientOptions, Proxy, Tls};
 use reqwest::Response;
 use url::Url;
 
-use crate::{Entry, Error, ListPage, azure, gcs, http, s3};
+use crate::{
+    Entry, Error, ListPage, azure,
+    context::{Context, proxies},
+    gcs, http, s3,
+};
 
 pub(crate) const IDLE_CONNECTIONS: usize = 100;
 
@@ -43,36 +46,6 @@ impl Service {
             Self::Azure(location) => location.base(),
         }
     }
-}
-
-#[derive(Debug, Clone)]
-pub struct Context {
-    pub addresses: AddressPolicy,
-    pub ambient: Ambient,
-}
-
-impl Context {
-    #[must_use]
-    pub fn new(addresses: AddressPolicy) -> Self {
-        Self {
-            addresses,
-            ambient: Ambient::default(),
-        }
-    }
-
-    pub(crate) fn tokens(&self, tls: Tls, proxy: Option<&Proxy>) -> Result<cloud::http::Client, Error> {
-        let settings = cloud::http::Settings {
-            addresses: self.addresses.clone(),
-            tls,
-            proxies: proxies(proxy),
-            ..cloud::http::Settings::default()
-        };
-        Ok(cloud::http::Client::new(settings)?)
-    }
-}
-
-fn proxies(proxy: Option<&Proxy>) -> Proxies {
-    proxy.map_or(Proxies::Environment, |proxy| Proxies::Only(proxy.clone()))
 }
 
 /// A connected bucket. Its credentials last for an hour at least, or until they are revoked.

@@ -25,6 +25,7 @@
 
 pub mod azure;
 mod client;
+mod context;
 mod encode;
 mod error;
 #[cfg(test)]
@@ -34,7 +35,8 @@ mod http;
 pub mod s3;
 mod xml;
 
-pub use client::{Bucket, Context, Object, Service, Settings};
+pub use client::{Bucket, Object, Service, Settings};
+pub use context::Context;
 pub use error::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

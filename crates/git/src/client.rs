@@ -13,10 +13,9 @@ use tree::{ByteBudget, Tenant};
 use crate::{
     Call, Error, Listing, Remote, Session, SshAlgorithms,
     announced::Announcements,
-    clock::Clock,
     intake::{Intake, Shares},
     remote::ClientTls,
-    session::{Connector, on_branch::Proofs},
+    session::{Connector, proofs::Proofs},
     ssh::{
         connect::Server,
         reuse::{Access, MAX_IDLE_BY_ALL},
@@ -129,7 +128,7 @@ impl Network {
                 Connector::Http(own.client, Arc::new(announcement), Arc::default())
             }
         };
-        let clock = Clock::start(self.runtime.clone(), call, remote.safe_url());
+        let clock = call.start_clock(self.runtime.clone(), remote.safe_url());
         let intake = Intake::new(remote.safe_url(), clock.clone(), of_tenant, call.limits.slowest);
         Session::new(connector, clock, intake, (remote, call), (tenant, &self.proofs))
     }

@@ -12,36 +12,9 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use crate::{Error, Limits, Reservations, SshConnections};
+use crate::Error;
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub timeout: Duration,
-    pub cancelled: Arc<AtomicBool>,
-    pub limits: Limits,
-    /// Tenant whose part of the process's memory is used, such as a namespace; if empty, the host of the server.
-    pub tenant: String,
-    /// SSH connections for all requests of a pass; by default of this call only.
-    pub ssh: SshConnections,
-    /// Memory and temporary files of all fetches of a pass; by default of this call only.
-    pub reservations: Reservations,
-}
-
-impl Call {
-    #[must_use]
-    pub fn new(timeout: Duration) -> Self {
-        Self {
-            timeout,
-            cancelled: Arc::default(),
-            limits: Limits::default(),
-            tenant: String::new(),
-            ssh: SshConnections::default(),
-            reservations: Reservations::default(),
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
@@ -54,13 +27,18 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn start(runtime: Handle, call: &Call, safe_url: String) -> Self {
+    pub(crate) fn start(
+        runtime: Handle,
+        (timeout, silence): (Duration, Duration),
+        cancelled: Arc<AtomicBool>,
+        safe_url: String,
+    ) -> Self {
         Self {
             runtime,
-            deadline: Instant::now() + call.timeout,
-            timeout: call.timeout,
-            silence: call.limits.silence,
-            cancelled: Arc::clone(&call.cancelled),
+            deadline: Instant::now() + timeout,
+            timeout,
+            silence,
+            cancelled,
             safe_url,
         }
     }

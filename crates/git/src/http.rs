@@ -18,7 +18,7 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT},
 };
 
-use crate::wire::{Request, Wire};
+use crate::{request::Request, wire::Wire};
 
 const ANNOUNCES: &str = "/info/refs?service=git-upload-pack";
 const ANNOUNCEMENT: &str = "application/x-git-upload-pack-advertisement";

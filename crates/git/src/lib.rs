@@ -10,6 +10,7 @@
 //! commits to it.
 
 mod announced;
+mod call;
 mod checkout;
 mod client;
 mod clock;
@@ -31,6 +32,7 @@ mod range;
 mod receiver;
 mod refs;
 mod remote;
+mod request;
 mod reservations;
 mod session;
 mod signature;
@@ -40,9 +42,9 @@ mod submodule;
 mod wire;
 mod worktree;
 
+pub use call::Call;
 pub use checkout::Checkout;
 pub use client::Network;
-pub use clock::Call;
 pub use commit::Commit;
 pub use error::Error;
 pub use history::History;

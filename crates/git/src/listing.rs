@@ -10,7 +10,7 @@ use reqwest::Response;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
-use crate::{Remote, wire::Request};
+use crate::{Remote, request::Request};
 
 const COMMAND: &[u8] = b"0014command=ls-refs";
 /// Maximum size of a recorded request in bytes: a reference needs a few prefixes.

@@ -6,14 +6,14 @@ pub(crate) mod spool;
 
 use std::{
     collections::HashMap,
-    io::{self, BufRead, Read},
+    io::{BufRead, Read},
 };
 
 use flate2::{Decompress, FlushDecompress, Status, read::ZlibDecoder};
 use gix::odb::pack::data::{Entry as PackEntry, entry::Header, header::decode};
 
 use crate::{Error, Limits, clock::Clock, error::chain};
-use spool::Spooled;
+use spool::{Spooled, disk};
 
 const PER_OBJECT: u64 = 300;
 /// Objects of a pack beside its files and directories: the commit and its tags.
@@ -25,11 +25,6 @@ const HASH_BYTES: usize = 20;
 /// Bytes of an index without objects, and per object.
 const INDEX: (u64, u64) = (1072, 28);
 const INFLATED: usize = 32 << 10;
-
-#[expect(clippy::needless_pass_by_value, reason = "the function of a map_err")]
-fn disk(error: io::Error) -> Error {
-    Error::Disk(error.to_string())
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needed {
@@ -294,7 +289,7 @@ mod tests {
     fn measured(pack: &[u8], limits: &Limits) -> Result<u64, Error> {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let call = Call::new(Duration::from_secs(60));
-        let clock = Clock::start(runtime.handle().clone(), &call, "u".to_owned());
+        let clock = call.start_clock(runtime.handle().clone(), "u".to_owned());
         let needed = measure(&Spooled::InMemory(pack.to_vec()), limits, &clock, "u")?;
         Ok(needed.work)
     }

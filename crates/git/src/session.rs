@@ -1,7 +1,8 @@
 //! One session with a Git server: list refs, fetch a commit.
 
 mod conversation;
-pub(crate) mod on_branch;
+mod on_branch;
+pub(crate) mod proofs;
 
 use std::{cell::Cell, path::Path, sync::Arc};
 
@@ -38,7 +39,7 @@ use crate::{
     wire::Wire,
 };
 use conversation::Wanted;
-use on_branch::Proofs;
+use proofs::Proofs;
 
 /// A session with one server about one repository. All methods block, at most until the call's deadline.
 pub struct Session {
@@ -241,7 +242,7 @@ impl Session {
                 self.intake.allow_refs(self.limits.refs_bytes);
                 let mut wanted = RefPrefixes::new();
                 wanted.extend(prefixes.iter().map(|prefix| BString::from(prefix.as_str())));
-                LsRefsCommand::new(Some(wanted), &handshake.capabilities, agent())
+                LsRefsCommand::new(Some(wanted), &handshake.capabilities, conversation::agent())
                     .invoke_blocking(&mut self.transport, &mut Discard, false)
                     .map_err(|error| self.explain(&error, None))?
             }
@@ -381,11 +382,4 @@ impl Connector {
             false,
         )))
     }
-}
-
-fn agent() -> (&'static str, Option<String>) {
-    (
-        "agent",
-        Some(concat!("git/weir-", env!("CARGO_PKG_VERSION")).to_owned()),
-    )
 }

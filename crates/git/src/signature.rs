@@ -1,5 +1,6 @@
 //! Signatures of commits and tags, by OpenPGP and SSH keys. Pure.
 
+mod keys;
 mod pgp_keys;
 mod ssh_keys;
 
@@ -10,32 +11,14 @@ mod tests;
 
 use gix::bstr::ByteSlice;
 
-use self::{pgp_keys::PgpKeys, ssh_keys::SshKeys};
+use self::{keys::SSH_SUFFIX, pgp_keys::PgpKeys, ssh_keys::SshKeys};
+pub use keys::Unverified;
 
-/// Suffix of Secret keys with public SSH keys. All others have OpenPGP key rings.
-const SSH_SUFFIX: &str = ".sshpub";
 const PGP: &str = "-----BEGIN PGP SIGNATURE-----";
 const SSH: &str = "-----BEGIN SSH SIGNATURE-----";
 const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
 const KEY_BYTES: usize = 1 << 20;
 const SIGNATURE_BYTES: usize = 64 << 10;
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unverified {
-    #[error("unsupported signature type: {0}")]
-    Unsupported(&'static str),
-    #[error(
-        "{kind} signature detected but no {kind} public keys found in secret (keys with {suffix} suffix)"
-    )]
-    NoKeys {
-        kind: &'static str,
-        suffix: &'static str,
-    },
-    #[error("{0}")]
-    Malformed(String),
-    #[error("unable to verify payload with any of the given {0}")]
-    NoMatch(&'static str),
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureType {
@@ -184,39 +167,5 @@ impl TrustedKeys {
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Parsed<K> {
-    keys: Vec<K>,
-    failure: Option<String>,
-}
-
-impl<K> Default for Parsed<K> {
-    fn default() -> Self {
-        Self {
-            keys: Vec::new(),
-            failure: None,
-        }
-    }
-}
-
-impl<K> Parsed<K> {
-    fn add(&mut self, parsed: Result<Vec<K>, String>) {
-        match parsed {
-            Ok(keys) => self.keys.extend(keys),
-            Err(why) => {
-                self.failure.get_or_insert(why);
-            }
-        }
-    }
-
-    fn usable(&self, kind: &'static str, suffix: &'static str) -> Result<&[K], Unverified> {
-        match (&self.failure, self.keys.is_empty()) {
-            (Some(why), true) => Err(Unverified::Malformed(why.clone())),
-            (None, true) => Err(Unverified::NoKeys { kind, suffix }),
-            _ => Ok(&self.keys),
-        }
     }
 }

@@ -5,48 +5,17 @@ use std::{io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use net::{Client, Need};
 use parking_lot::Mutex;
-use reqwest::{
-    Method, Response, StatusCode,
-    header::{AUTHORIZATION, HeaderMap, LOCATION},
-};
+use reqwest::{Response, StatusCode, header::LOCATION};
 use url::Url;
 
 use crate::{
-    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, remote::safe_url,
+    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder,
+    remote::safe_url, request::Request,
 };
 
 const MAX_REDIRECTS: usize = 5;
 /// Timeout for the end of an answer that is not read any more.
 const END: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) post: bool,
-    pub(crate) url: String,
-    pub(crate) base_len: usize,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Request {
-    pub(crate) fn tail(&self) -> &str {
-        self.url.get(self.base_len..).unwrap_or_default()
-    }
-
-    /// Returns the request to a URL, with the repository's credentials if they may be sent there.
-    pub(crate) fn to(&self, url: &Url, remote: &Remote) -> reqwest::Request {
-        let method = if self.post { Method::POST } else { Method::GET };
-        let mut sent = reqwest::Request::new(method, url.clone());
-        *sent.headers_mut() = self.headers.clone();
-        if let Some(value) = remote.authorization_for(url) {
-            sent.headers_mut().insert(AUTHORIZATION, value);
-        }
-        if self.post {
-            *sent.body_mut() = Some(self.body.clone().into());
-        }
-        sent
-    }
-}
 
 pub(crate) struct Wire {
     client: Client,

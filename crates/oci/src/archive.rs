@@ -9,7 +9,7 @@ use cap_std::{
 };
 use tree::{Budget, Mem, TreePath};
 
-use crate::{Digest, Error, registry::verify};
+use crate::{Digest, Error};
 
 #[derive(Debug, Clone)]
 pub struct Archive {
@@ -23,7 +23,7 @@ impl Archive {
     }
 
     pub(crate) fn verify(&self, wanted: &Digest) -> Result<(), Error> {
-        verify(&self.url, wanted, &self.bytes)
+        wanted.verify(&self.url, &self.bytes)
     }
 
     #[must_use]

@@ -6,6 +6,7 @@ mod certificate;
 mod keyless;
 mod keys;
 mod log;
+mod rejected;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 pub use certificate::Signer;
 pub use keys::{InvalidPublicKey, PublicKey};
+pub use rejected::Rejected;
 pub use trust::{InvalidTrustedRoot, TrustedRoot};
 
 use crate::{Descriptor, Digest, Error, Manifest, Registry, Wanted};
@@ -94,32 +96,6 @@ pub enum Trust<'a> {
 pub enum Verdict {
     Signed,
     Unsigned(Option<Rejected>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    #[error("the signature is malformed, or of another artifact")]
-    Other,
-    #[error("none of the keys made the signature")]
-    Signature,
-    #[error("the signature has no certificate or no entry of a log: it was made by a key")]
-    Unproven,
-    #[error("the certificate of the signature cannot be read")]
-    Certificate,
-    #[error(
-        "the certificate of the signature is of no authority of the trusted root, or was not valid when the signature was made"
-    )]
-    Chain,
-    #[error("no log of certificates of the trusted root has the certificate of the signature")]
-    Unlogged,
-    #[error("no log of the trusted root has the signature")]
-    Log,
-    #[error("the log of the signature has no time: timestamps of other services are not supported")]
-    Timeless,
-    #[error("the entry of the log is of another signature")]
-    Entry,
-    #[error("the identity of the signer is none of those that are trusted")]
-    Identity,
 }
 
 pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> Result<Verdict, Error> {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256, Sha512};
 
+use crate::Error;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     Sha256,
@@ -55,6 +57,19 @@ impl Digest {
                 hex: hex::encode(Sha512::digest(bytes)),
             },
         }
+    }
+
+    /// Fails unless `body`, which came from `url`, has this digest.
+    pub(crate) fn verify(&self, url: &str, body: &[u8]) -> Result<(), Error> {
+        let found = self.again(body);
+        if found == *self {
+            return Ok(());
+        }
+        Err(Error::DigestMismatch {
+            url: url.to_owned(),
+            wanted: self.to_string(),
+            found: found.to_string(),
+        })
     }
 
     pub(crate) fn hasher(&self) -> Hasher {

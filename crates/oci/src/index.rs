@@ -1,6 +1,7 @@
 //! The index of a Helm repository, read as a stream: it may be large, and one chart is needed.
 
 mod block;
+mod extract;
 mod file;
 mod json;
 mod rewrite;

@@ -8,12 +8,14 @@ mod envelope;
 mod key;
 mod name;
 mod policy;
+mod rejected;
 mod store;
 
 pub use certificate::BrokenRule;
-pub use check::{Rejected, Warning};
+pub use check::Warning;
 pub use name::InvalidName;
 pub use policy::{Check, InvalidStatement, InvalidTrustPolicy, TrustPolicy};
+pub use rejected::Rejected;
 pub use store::{InvalidTrustStore, TrustStore};
 
 use jiff::Timestamp;
@@ -147,10 +149,6 @@ fn scope(reference: &Reference) -> String {
         "docker.io" => format!("index.docker.io/{repository}"),
         host => format!("{host}/{repository}"),
     }
-}
-
-fn bounded(text: &str) -> String {
-    text.chars().take(256).collect()
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl Registry {
         let body = answer.bytes(self.client.limits().document_bytes).await?;
         // Nothing is parsed before it is verified.
         if let Some(promised) = &promised {
-            verify(&safe_url(&url), promised, &body)?;
+            promised.verify(&safe_url(&url), &body)?;
         }
         let manifest = Manifest::parse(&body, &safe_url(&url))?;
         let digest = promised.unwrap_or(manifest.digest);
@@ -125,7 +125,7 @@ impl Registry {
             });
         }
         let body = self.get(&url, "*/*").await?.bytes(descriptor.size).await?;
-        verify(&safe_url(&url), &descriptor.digest, &body)?;
+        descriptor.digest.verify(&safe_url(&url), &body)?;
         Ok(body)
     }
 
@@ -261,18 +261,6 @@ async fn read_json<T: for<'de> Deserialize<'de>>(answer: Answer, limit: u64) -> 
 
 fn promised(headers: &HeaderMap) -> Option<Digest> {
     Digest::parse(headers.get("docker-content-digest")?.to_str().ok()?)
-}
-
-pub(crate) fn verify(url: &str, wanted: &Digest, body: &[u8]) -> Result<(), Error> {
-    let found = wanted.again(body);
-    if found == *wanted {
-        return Ok(());
-    }
-    Err(Error::DigestMismatch {
-        url: url.to_owned(),
-        wanted: wanted.to_string(),
-        found: found.to_string(),
-    })
 }
 
 /// Returns the address of the next page of tags, which must be on the same host.

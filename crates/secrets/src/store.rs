@@ -4,17 +4,13 @@ mod dotenv;
 mod flat;
 mod ini;
 mod json;
+mod loaded;
 mod yaml;
 
 use tree::{Budget, Exceeded};
 
 use crate::{Error, Format, document::Branch};
-
-pub(crate) struct Loaded {
-    pub(crate) metadata: ::yaml::Value,
-    /// Documents without it; only YAML has more than one.
-    pub(crate) documents: Vec<Branch>,
-}
+pub(crate) use loaded::Loaded;
 
 /// Parses a file. `None` if it has no metadata, and so is not encrypted.
 pub(crate) fn load(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Loaded>, Error> {
@@ -53,15 +49,4 @@ pub(crate) fn print(format: Format, documents: &[Branch]) -> Result<Vec<u8>, Err
         Format::Dotenv => dotenv::print(one()?),
         Format::Ini => ini::print(one()?),
     }
-}
-
-fn utf8<'b>(format: &'static str, bytes: &'b [u8]) -> Result<&'b str, Error> {
-    str::from_utf8(bytes).map_err(|error| {
-        let line = bytes
-            .iter()
-            .take(error.valid_up_to())
-            .filter(|byte| **byte == b'\n')
-            .count();
-        Error::syntax(format, format!("line {} is no UTF-8", line + 1))
-    })
 }

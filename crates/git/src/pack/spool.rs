@@ -9,13 +9,17 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::disk;
 use crate::{Error, intake::Intake};
 
 pub(crate) const MAX_PACK_IN_MEMORY: u64 = 256 << 10;
 /// Bytes of a pack in a file that are counted together, a small pack's index included.
 const COUNTED: u64 = 64 << 10;
 const COUNTED_IN_MEMORY: u64 = 4 << 10;
+
+#[expect(clippy::needless_pass_by_value, reason = "the function of a map_err")]
+pub(super) fn disk(error: io::Error) -> Error {
+    Error::Disk(error.to_string())
+}
 
 #[derive(Debug)]
 pub(crate) enum Spooled {

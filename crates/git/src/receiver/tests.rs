@@ -34,7 +34,7 @@ impl Fixture {
 
     fn receive(&self, pack: &[u8], is_stored: bool) -> (Intake, Result<Objects, String>) {
         let call = Call::new(Duration::from_secs(60));
-        let clock = Clock::start(self.runtime.handle().clone(), &call, "u".to_owned());
+        let clock = call.start_clock(self.runtime.handle().clone(), "u".to_owned());
         let shares = Shares {
             memory: self.memory.clone(),
             disk: self.disk.clone(),

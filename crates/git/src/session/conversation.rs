@@ -19,7 +19,12 @@ use gix::{
     },
 };
 
-use super::agent;
+pub(super) fn agent() -> (&'static str, Option<String>) {
+    (
+        "agent",
+        Some(concat!("git/weir-", env!("CARGO_PKG_VERSION")).to_owned()),
+    )
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted {

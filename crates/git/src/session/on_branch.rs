@@ -3,72 +3,29 @@
 //! The server is asked for the commit as if the client had the branch's head with its history: an empty pack means that the
 //! commit is part of it.
 
-use std::{collections::HashSet, sync::Arc};
-
 use gix::{error::Error as GixError, odb::pack::data::header::decode, protocol::transport::Protocol};
-use parking_lot::Mutex;
 
 use super::{
     Session,
     conversation::{self, Wanted},
+    proofs::Proof,
 };
 use crate::{Error, Reference, Resolved, error::chain, pack::PACK_HEADER};
 
-const MAX_PROOFS: usize = 4096;
 /// Maximum bytes of the answer. It is read up to the number of objects.
 const ANSWER_BYTES: u64 = 1 << 20;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    tenant: String,
-    url: String,
-    branch: String,
-    commit: String,
-    head: String,
-}
-
-impl Key {
-    fn is_like(&self, other: &Self) -> bool {
-        self.commit == other.commit
-            && self.branch == other.branch
-            && self.url == other.url
-            && self.tenant == other.tenant
-    }
-}
-
-/// Proofs that commits are on branches, which hold until the heads move. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Proofs(Arc<Mutex<HashSet<Key>>>);
-
-impl Proofs {
-    fn has(&self, key: &Key) -> bool {
-        self.0.lock().contains(key)
-    }
-
-    fn remember(&self, key: Key) {
-        let mut all = self.0.lock();
-        // The older proof of the commit is obsolete.
-        all.retain(|other| !other.is_like(&key));
-        if all.len() >= MAX_PROOFS
-            && let Some(other) = all.iter().next().cloned()
-        {
-            all.remove(&other);
-        }
-        all.insert(key);
-    }
-}
 
 impl Session {
     pub(super) fn resolve_on(&mut self, branch: &str, wanted: Resolved) -> Result<Resolved, Error> {
         let head = self.resolve(&Reference::Branch(branch.to_owned()))?;
-        let key = Key {
+        let proof = Proof {
             tenant: self.tenant.clone(),
             url: self.remote.url().as_str().to_owned(),
             branch: branch.to_owned(),
             commit: wanted.commit.clone(),
             head: head.commit.clone(),
         };
-        if head.commit == wanted.commit || self.proofs.has(&key) {
+        if head.commit == wanted.commit || self.proofs.has(&proof) {
             return Ok(wanted);
         }
         if !self.leads_to(&head, &wanted)? {
@@ -78,7 +35,7 @@ impl Session {
                 url: self.remote.safe_url(),
             });
         }
-        self.proofs.remember(key);
+        self.proofs.remember(proof);
         Ok(wanted)
     }
 
@@ -130,37 +87,5 @@ impl Session {
             }
         }
         Ok(is_on)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(tenant: &str, head: usize, commit: usize) -> Key {
-        Key {
-            tenant: tenant.to_owned(),
-            url: "https://example.com/a".to_owned(),
-            branch: "main".to_owned(),
-            commit: commit.to_string(),
-            head: head.to_string(),
-        }
-    }
-
-    #[test]
-    fn proofs_are_of_one_tenant_and_head_and_bounded_in_number() {
-        let proofs = Proofs::default();
-        proofs.remember(key("a", 1, 2));
-        assert!(proofs.has(&key("a", 1, 2)) && !proofs.has(&key("b", 1, 2)) && !proofs.has(&key("a", 3, 2)));
-        proofs.remember(key("a", 3, 2));
-        assert!(
-            proofs.has(&key("a", 3, 2)) && !proofs.has(&key("a", 1, 2)),
-            "the head moved"
-        );
-        for commit in 0..=MAX_PROOFS {
-            proofs.remember(key("b", 1, commit));
-        }
-        assert_eq!(proofs.0.lock().len(), MAX_PROOFS);
-        assert!(proofs.has(&key("b", 1, MAX_PROOFS)));
     }
 }

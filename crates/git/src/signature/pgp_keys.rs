@@ -10,7 +10,7 @@ use pgp::{
     types::{KeyDetails, Tag, Timestamp},
 };
 
-use super::{Parsed, Unverified};
+use super::keys::{Parsed, Unverified};
 
 const BEGIN: &str = "-----BEGIN PGP SIGNATURE-----";
 const END: &str = "-----END PGP SIGNATURE-----";

@@ -2,7 +2,7 @@
 
 use russh::keys::ssh_key::{HashAlg, PublicKey, SshSig, authorized_keys::AuthorizedKeys};
 
-use super::{Parsed, SSH_SUFFIX, Unverified};
+use super::keys::{Parsed, SSH_SUFFIX, Unverified};
 
 const NAMESPACE: &str = "git";
 const END: &str = "-----END SSH SIGNATURE-----";

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tree::Budget;
 
-use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
+use super::extract::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexPosition {

@@ -1,6 +1,6 @@
 //! An index in JSON: the value of one key, found by counting brackets.
 
-use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
+use super::extract::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
 /// Maximum bytes of a JSON string that are compared with the name of a chart.
 const MAX_KEY: usize = 4096;

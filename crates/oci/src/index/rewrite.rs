@@ -3,8 +3,9 @@
 use std::io::{self, Read, Write};
 
 use super::{
+    extract::{ChartText, Found, Trouble, Wanted},
     parse_items,
-    stream::{ChartText, Cut, Found, Trouble, Wanted},
+    stream::Cut,
 };
 use crate::{Error, Limits, version};
 

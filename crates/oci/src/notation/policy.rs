@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::name::{InvalidName, Name};
+use super::{
+    name::{InvalidName, Name},
+    rejected::bounded,
+};
 
 const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of statements, and of scopes, stores and identities of a statement.
@@ -167,9 +170,9 @@ impl TrustPolicy {
             return Err(InvalidTrustPolicy::TooLarge);
         }
         let document: Document = serde_json::from_slice(text)
-            .map_err(|error| InvalidTrustPolicy::Malformed(super::bounded(&error.to_string())))?;
+            .map_err(|error| InvalidTrustPolicy::Malformed(bounded(&error.to_string())))?;
         if document.version != "1.0" {
-            return Err(InvalidTrustPolicy::Version(super::bounded(&document.version)));
+            return Err(InvalidTrustPolicy::Version(bounded(&document.version)));
         }
         match document.trust_policies.len() {
             0 => return Err(InvalidTrustPolicy::Empty),
@@ -179,7 +182,7 @@ impl TrustPolicy {
         let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
         let mut statements = Vec::new();
         for document in document.trust_policies {
-            let name = super::bounded(&document.name);
+            let name = bounded(&document.name);
             let statement = document.read();
             let statement = statement.map_err(|why| InvalidTrustPolicy::Statement {
                 name: name.clone(),
@@ -190,7 +193,7 @@ impl TrustPolicy {
             }
             for scope in &statement.scopes {
                 if !scopes.insert(scope.clone()) {
-                    return Err(InvalidTrustPolicy::ScopeTwice(super::bounded(scope)));
+                    return Err(InvalidTrustPolicy::ScopeTwice(bounded(scope)));
                 }
             }
             statements.push(statement);
@@ -218,7 +221,7 @@ impl StatementDocument {
         let timestamp_after_expiry = match verification.verify_timestamp.as_str() {
             "" | "always" => false,
             "afterCertExpiry" => true,
-            other => return Err(InvalidStatement::VerifyTimestamp(super::bounded(other))),
+            other => return Err(InvalidStatement::VerifyTimestamp(bounded(other))),
         };
         let stores = self.trust_stores.unwrap_or_default();
         let identities = self.trusted_identities.unwrap_or_default();
@@ -264,7 +267,7 @@ fn actions(
         "audit" => (Log, Log),
         "skip" if overrides.is_empty() => return Ok(None),
         "skip" => return Err(InvalidStatement::Override("the level skip can't be customized")),
-        other => return Err(InvalidStatement::Level(super::bounded(other))),
+        other => return Err(InvalidStatement::Level(bounded(other))),
     };
     let mut actions = BTreeMap::from([
         (Check::Authenticity, authenticity),
@@ -294,7 +297,7 @@ fn actions(
 }
 
 fn store_type(store: &str) -> Result<StoreType, InvalidStatement> {
-    let invalid = || InvalidStatement::Store(super::bounded(store));
+    let invalid = || InvalidStatement::Store(bounded(store));
     let (kind, name) = store.split_once(':').ok_or_else(invalid)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() || !name.chars().all(is_plain) {
@@ -319,15 +322,15 @@ fn trusted_names(identities: &[String]) -> Result<Option<Vec<Name>>, InvalidStat
     let mut names: Vec<Name> = Vec::new();
     for identity in identities {
         let subject = identity.strip_prefix("x509.subject:");
-        let subject = subject.ok_or_else(|| InvalidStatement::Identity(super::bounded(identity)))?;
+        let subject = subject.ok_or_else(|| InvalidStatement::Identity(bounded(identity)))?;
         let name = Name::parse(subject).map_err(|why| InvalidStatement::IdentityName {
-            identity: super::bounded(identity),
+            identity: bounded(identity),
             why,
         })?;
         let overlaps = |other: &Name| other.is_part_of(&name) || name.is_part_of(other);
         if let Some(at) = names.iter().position(overlaps) {
             let other = identities.get(at).map_or("", String::as_str);
-            let (one, other) = (super::bounded(identity), super::bounded(other));
+            let (one, other) = (bounded(identity), bounded(other));
             return Err(InvalidStatement::Overlap(one, other));
         }
         names.push(name);
@@ -343,7 +346,7 @@ fn checked_scopes(scopes: Vec<String>) -> Result<Vec<String>, InvalidStatement> 
         return Err(InvalidStatement::Wildcard);
     }
     match scopes.iter().find(|scope| *scope != "*" && !is_repository(scope)) {
-        Some(scope) => Err(InvalidStatement::Scope(super::bounded(scope))),
+        Some(scope) => Err(InvalidStatement::Scope(bounded(scope))),
         None => Ok(scopes),
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Write};
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 
-use super::{Registry, manifest::RawDescriptor, next_page, promised, read_json, verify};
+use super::{Registry, manifest::RawDescriptor, next_page, promised, read_json};
 use crate::{Descriptor, Digest, Error, Wanted, client::safe_url};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -85,7 +85,7 @@ impl Registry {
         let header = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = header.split(';').next().unwrap_or_default().trim().to_owned();
         let body = answer.bytes(self.client.limits().document_bytes).await?;
-        verify(&safe_url(&url), digest, &body)?;
+        digest.verify(&safe_url(&url), &body)?;
         Ok(Descriptor {
             media_type,
             digest: digest.clone(),

@@ -1,6 +1,11 @@
 //! Errors of opening a data key with a master key.
 
-use super::{RoleError, service};
+use std::time::Duration;
+
+use super::role::RoleError;
+
+/// Timeout for an answer of a key service.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Failure to decrypt a data key with a master key. Messages follow the name of the master key.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +29,7 @@ pub(crate) enum OpenError {
     Client(cloud::Error),
     #[error("{0}")]
     Endpoint(cloud::Error),
-    #[error("{}", service::request_failure(.0))]
+    #[error("{}", request_failure(.0))]
     Request(cloud::Error),
     #[error("the service answered with status {status}{message}")]
     Refused {
@@ -34,4 +39,17 @@ pub(crate) enum OpenError {
     },
     #[error("{0}")]
     InvalidAnswer(&'static str),
+}
+
+fn request_failure(error: &cloud::Error) -> String {
+    match error {
+        cloud::Error::Address { why, .. } => format!("its address is refused: {why}"),
+        cloud::Error::TooLarge { .. } => "the service's answer is too large".to_owned(),
+        cloud::Error::Timeout { .. } => {
+            format!("the service did not answer within {} s", TIMEOUT.as_secs())
+        }
+        cloud::Error::Unreachable { why, .. } => format!("the service could not be asked: {why}"),
+        cloud::Error::Request { .. } => "its credentials have characters that no header may have".to_owned(),
+        error => error.to_string(),
+    }
 }

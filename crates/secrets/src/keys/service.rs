@@ -1,7 +1,5 @@
 //! Requests to key services, and messages of their refusals.
 
-use std::time::Duration;
-
 use api::Secret;
 use cloud::http::{Answer, Client, Request, Settings};
 use net::{AddressPolicy, Redirects};
@@ -9,9 +7,8 @@ use serde_json::Value;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::OpenError;
+use super::error::{OpenError, TIMEOUT};
 
-const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_ANSWER: u64 = 256 << 10;
 const MAX_REASON: usize = 300;
 
@@ -49,19 +46,6 @@ pub(super) fn bearer(token: &Secret<String>) -> Zeroizing<String> {
 
 pub(super) fn failed(error: cloud::Error) -> OpenError {
     OpenError::Request(error)
-}
-
-pub(super) fn request_failure(error: &cloud::Error) -> String {
-    match error {
-        cloud::Error::Address { why, .. } => format!("its address is refused: {why}"),
-        cloud::Error::TooLarge { .. } => "the service's answer is too large".to_owned(),
-        cloud::Error::Timeout { .. } => {
-            format!("the service did not answer within {} s", TIMEOUT.as_secs())
-        }
-        cloud::Error::Unreachable { why, .. } => format!("the service could not be asked: {why}"),
-        cloud::Error::Request { .. } => "its credentials have characters that no header may have".to_owned(),
-        error => error.to_string(),
-    }
 }
 
 /// Returns the string at `path` of a successful answer, or the service's message.

@@ -1,6 +1,9 @@
 //! Lines of `KEY=value`.
 
-use super::{Loaded, flat, utf8};
+use super::{
+    flat,
+    loaded::{Loaded, utf8},
+};
 use crate::{
     Error,
     document::{Branch, Item, Value},

@@ -2,16 +2,17 @@
 
 mod lines;
 
-use lines::{Section, sections};
+use lines::{DEFAULT, FORMAT, Section, sections};
 
-use super::{Loaded, flat, utf8};
+use super::{
+    flat,
+    loaded::{Loaded, utf8},
+};
 use crate::{
     Error,
     document::{Branch, Item, Value},
 };
 
-const FORMAT: &str = "INI file";
-const DEFAULT: &str = "DEFAULT";
 const METADATA: &str = "sops";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {

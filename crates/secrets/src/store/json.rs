@@ -8,7 +8,7 @@ use serde::{
 };
 use yaml::print::json_sorted_html;
 
-use super::Loaded;
+use super::loaded::Loaded;
 use crate::{
     Error,
     document::{Branch, Item, Value},

@@ -2,6 +2,7 @@
 
 mod print;
 
+use print::MERGE;
 pub(super) use print::print;
 
 use tree::Budget;
@@ -11,7 +12,10 @@ use yaml::{
     read::Comment,
 };
 
-use super::{Loaded, json, utf8};
+use super::{
+    json,
+    loaded::{Loaded, utf8},
+};
 use crate::{
     Error,
     document::{Branch, Item, Value},
@@ -231,9 +235,6 @@ fn name(entry: &Entry) -> Result<String, Error> {
         _ => Err(Error::syntax(FORMAT, "a key is no UTF-8")),
     }
 }
-
-/// Key that merges the entries of other maps.
-const MERGE: &str = "<<";
 
 fn scalar(scalar: &Scalar, node: &Node) -> Result<Value, Error> {
     resolved(scalar, node.position)

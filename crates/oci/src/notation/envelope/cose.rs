@@ -1,8 +1,10 @@
 //! Envelopes in CBOR: COSE with one signature.
 
-use super::{
-    super::cbor::{Value, head},
-    AUTHENTIC_SIGNING_TIME, Algorithm, EXPIRY, Envelope, PLUGIN, Raw, Rejected, SCHEME, SIGNING_TIME,
+use super::content::{AUTHENTIC_SIGNING_TIME, EXPIRY, Envelope, PLUGIN, Raw, SCHEME, SIGNING_TIME};
+use crate::notation::{
+    cbor::{Value, head},
+    key::Algorithm,
+    rejected::Rejected,
 };
 
 pub(in super::super) const COSE: &str = "application/cose";

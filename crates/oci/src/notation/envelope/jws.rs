@@ -7,8 +7,10 @@ use base64::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{
-    AUTHENTIC_SIGNING_TIME, Algorithm, EXPIRY, Envelope, PLUGIN, Raw, Rejected, SCHEME, SIGNING_TIME, time,
+use super::content::{AUTHENTIC_SIGNING_TIME, EXPIRY, Envelope, PLUGIN, Raw, SCHEME, SIGNING_TIME, time};
+use crate::notation::{
+    key::Algorithm,
+    rejected::{Rejected, bounded},
 };
 
 pub(in super::super) const JWS: &str = "application/jose+json";
@@ -53,8 +55,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Envelope, Rejected> {
     Ok(Envelope {
         message: format!("{}.{}", document.protected, document.payload).into_bytes(),
         signature: decoded(&document.signature)?,
-        algorithm: Algorithm::of_jws(algorithm)
-            .ok_or_else(|| Rejected::Algorithm(super::super::bounded(algorithm)))?,
+        algorithm: Algorithm::of_jws(algorithm).ok_or_else(|| Rejected::Algorithm(bounded(algorithm)))?,
         chain: chain.collect::<Result<_, _>>().map_err(|_| Rejected::Malformed)?,
         content_type: text("cty")?.unwrap_or_default().to_owned(),
         payload: decoded(&document.payload)?,

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{DEFAULT, FORMAT};
 use crate::Error;
+
+pub(super) const FORMAT: &str = "INI file";
+pub(super) const DEFAULT: &str = "DEFAULT";
 
 /// A section; several may have one name.
 #[derive(Debug, Default, PartialEq)]

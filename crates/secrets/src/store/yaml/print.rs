@@ -3,10 +3,12 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use yaml::print::goyaml_v3;
 
-use super::MERGE;
 use crate::document::{Branch, Item, Value};
 
 const LEVEL: usize = 4;
+
+/// Key that merges the entries of other maps.
+pub(super) const MERGE: &str = "<<";
 
 pub(in crate::store) fn print(documents: &[Branch]) -> Vec<u8> {
     let texts = documents.iter().map(|branch| {
