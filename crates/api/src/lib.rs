@@ -34,7 +34,8 @@ pub use initializing::is_initializing;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use names::{annotation, commit_metadata, condition_type, finalizer, group};
 pub use reference::{
-    KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference, SourceReference,
+    DependencyReference, KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference,
+    SourceReference,
 };
 pub use safe_url::{InvalidUrl, SafeUrl, UrlText, redact};
 pub use secret::Secret;

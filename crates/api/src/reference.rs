@@ -20,6 +20,31 @@ pub struct NamespacedObjectReference {
     pub namespace: Option<String>,
 }
 
+/// Refers to an object that must exist, or be ready, first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DependencyReference {
+    /// API group and version of the object, as in `apps/v1`. Required for another kind. Default: the referring object's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Kind of the object, as in `Deployment`. Default: the referring object's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name of the object, which must exist.
+    pub name: String,
+    /// Namespace of the object. Default: the referring object's for the same kind; none, which is the cluster, for another kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Requires that the object is ready; otherwise it only has to exist. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+    /// CEL expression that is true if the object is ready, over `dep`, the object, and `self`, the referring one. It replaces the other
+    /// checks of readiness. The object is read with the ServiceAccount of the referring one; Secrets are without their data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16384))]
+    pub ready_expr: Option<String>,
+}
+
 /// Refers to a source of this or another namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,7 +4,9 @@ use std::fmt;
 
 use api::{Fault, Reason, SourceReference};
 
-use crate::{Consumer, SourceKind};
+use kube::Resource as _;
+
+use crate::{Consumer, SourceKind, consumer, dependencies::check_expression};
 
 /// Checks all references of an object.
 ///
@@ -49,17 +51,26 @@ fn source(reference: Option<&SourceReference>, accepted: &[SourceKind]) -> Resul
 }
 
 fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
-    let own = C::key(object);
-    match C::dependencies(object)
-        .iter()
-        .position(|dependency| *dependency == own)
-    {
-        Some(i) => {
-            let path = format!("spec.dependsOn[{i}]");
-            Err(invalid(&path, own, "an object can't depend on itself"))
+    let (own, kind) = (C::key(object), C::Object::kind(&()));
+    for (i, reference) in C::depends_on(object).iter().enumerate() {
+        let path = format!("spec.dependsOn[{i}]");
+        let is_own = consumer::is_kind(reference, &kind);
+        if is_own && consumer::dependency_key(reference, &own.namespace) == own {
+            return Err(invalid(&path, own, "an object can't depend on itself"));
         }
-        None => Ok(()),
+        if !is_own && reference.api_version.as_deref().unwrap_or_default().is_empty() {
+            let path = format!("{path}.apiVersion");
+            return Err(invalid(&path, "\"\"", "is required for another kind"));
+        }
+        if let Some(source) = reference
+            .ready_expr
+            .as_deref()
+            .filter(|source| !source.is_empty())
+        {
+            check_expression(&format!("{path}.readyExpr"), source)?;
+        }
     }
+    Ok(())
 }
 
 /// Checks the names that say where and as whom to deploy.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{KubeConfig, NamespacedObjectReference, SourceReference};
+use api::{DependencyReference, KubeConfig, SourceReference};
 use kube::{
     Resource, ResourceExt,
     core::{DynamicObject, NamespaceResourceScope},
@@ -17,7 +17,7 @@ use crate::{Links, SourceId, SourceKind};
 /// The methods without a body read single fields of a typed object. [`Consumer::links`] reads an untyped one.
 pub trait Consumer: Send + Sync + 'static {
     /// The typed resource.
-    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>;
+    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + serde::Serialize + Sync;
 
     /// The kinds of sources that its objects may refer to, the most common one first.
     const SOURCE_KINDS: &'static [SourceKind];
@@ -38,8 +38,8 @@ pub trait Consumer: Send + Sync + 'static {
         false
     }
 
-    /// Returns the references to the objects of the same kind that must be ready first.
-    fn depends_on(object: &Self::Object) -> Vec<NamespacedObjectReference>;
+    /// Returns the references to the objects that must be ready first.
+    fn depends_on(object: &Self::Object) -> Vec<DependencyReference>;
 
     /// Returns the reference to the kubeconfig of a remote cluster; `None` for the cluster of the controller.
     fn kube_config(object: &Self::Object) -> Option<&KubeConfig>;
@@ -53,7 +53,7 @@ pub trait Consumer: Send + Sync + 'static {
     /// Reads the references and the progress of an untyped object, which has only the fields of [`Consumer::LINK_SPEC`] and
     /// [`Consumer::LINK_STATUS`]. By default from `spec.sourceRef` and `spec.dependsOn`.
     fn links(object: &DynamicObject) -> Links {
-        Links::read(object, Self::SOURCE_KINDS)
+        Links::read(object, Self::SOURCE_KINDS, &Self::Object::kind(&()))
     }
 
     /// Returns namespace and name.
@@ -67,19 +67,28 @@ pub trait Consumer: Send + Sync + 'static {
         SourceId::resolve(&Self::source_ref(object)?, &namespace, Self::SOURCE_KINDS)
     }
 
-    /// Returns the dependencies with their namespaces filled in.
+    /// Returns the dependencies of the same kind, with their namespaces filled in.
     fn dependencies(object: &Self::Object) -> Vec<ObjectKey> {
         let namespace = object.namespace().unwrap_or_default();
         let references = Self::depends_on(object);
-        references
+        let own = references
             .iter()
-            .map(|reference| dependency_key(reference, &namespace))
+            .filter(|reference| is_kind(reference, &Self::Object::kind(&())));
+        own.map(|reference| dependency_key(reference, &namespace))
             .collect()
     }
 }
 
+/// Returns true if a dependency is of this kind, which is the default.
+pub(crate) fn is_kind(reference: &DependencyReference, kind: &str) -> bool {
+    reference
+        .kind
+        .as_deref()
+        .is_none_or(|given| given.is_empty() || given == kind)
+}
+
 /// Fills in the namespace of a dependency.
-pub(crate) fn dependency_key(reference: &NamespacedObjectReference, own_namespace: &str) -> ObjectKey {
+pub(crate) fn dependency_key(reference: &DependencyReference, own_namespace: &str) -> ObjectKey {
     let namespace = reference.namespace.as_deref().filter(|name| !name.is_empty());
     ObjectKey::new(namespace.unwrap_or(own_namespace), reference.name.clone())
 }

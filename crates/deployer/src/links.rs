@@ -1,12 +1,15 @@
 //! References and progress of an object of any kind, read field by field from the untyped object.
 
-use api::{NamespacedObjectReference, SourceReference, condition_type, revision};
+use api::{DependencyReference, SourceReference, condition_type, revision};
 use kube::{ResourceExt, core::DynamicObject};
 use runtime::ObjectKey;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{SourceId, SourceKind, consumer::dependency_key};
+use crate::{
+    SourceId, SourceKind,
+    consumer::{dependency_key, is_kind},
+};
 
 /// The references of an object, and its progress. A field that cannot be read counts as absent: the pass of that
 /// object reports it.
@@ -14,7 +17,7 @@ use crate::{SourceId, SourceKind, consumer::dependency_key};
 pub struct Links {
     /// The source of its files.
     pub source: Option<SourceId>,
-    /// The objects that must be ready first.
+    /// The objects of the same kind that must be ready first.
     pub dependencies: Vec<ObjectKey>,
     /// `status.lastAttemptedRevision` of the object.
     pub attempted_revision: Option<String>,
@@ -23,10 +26,10 @@ pub struct Links {
 }
 
 impl Links {
-    /// Reads `spec.sourceRef`, `spec.dependsOn` and the status. A source of a kind that is not one of `accepted` counts
+    /// Reads `spec.sourceRef`, the entries of `spec.dependsOn` of this kind, and the status. A source of a kind that is not one of `accepted` counts
     /// as absent.
     #[must_use]
-    pub fn read(object: &DynamicObject, accepted: &[SourceKind]) -> Self {
+    pub fn read(object: &DynamicObject, accepted: &[SourceKind], kind: &str) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let field = |pointer: &str| object.data.pointer(pointer);
         let source = field("/spec/sourceRef").and_then(|value| SourceReference::deserialize(value).ok());
@@ -34,7 +37,8 @@ impl Links {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .filter_map(|value| NamespacedObjectReference::deserialize(value).ok())
+            .filter_map(|value| DependencyReference::deserialize(value).ok())
+            .filter(|reference| is_kind(reference, kind))
             .map(|reference| dependency_key(&reference, &namespace));
         Self {
             source: source.and_then(|source| SourceId::resolve(&source, &namespace, accepted)),

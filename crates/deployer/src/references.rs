@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tree::Record;
 
 use crate::{
-    Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies, objects,
+    Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster,
+    dependencies::Dependencies,
+    objects,
     sources::{self, Reading, SeenArtifacts, hosts::ArtifactHosts, seen::SeenSources},
 };
 
@@ -124,7 +126,12 @@ impl<C: Consumer> References<C> {
         object: &C::Object,
         artifact: Option<&SourceArtifact>,
     ) -> Result<(), Fault> {
-        dependencies::check::<C>(self.ctx.client(), self.rules, object, artifact).await
+        let dependencies = Dependencies {
+            client: self.ctx.client(),
+            clusters: &self.clusters,
+            rules: self.rules,
+        };
+        dependencies.check::<C>(object, artifact).await
     }
 
     /// Returns the unpacked files of an artifact, from the cache or by a download of at most `timeout`.

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{
-    Artifact, Fault, KubeConfig, NamespacedObjectReference, Reason, SourceReference, kluctl::KluctlDeployment,
+    Artifact, DependencyReference, Fault, KubeConfig, Reason, SourceReference, kluctl::KluctlDeployment,
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::core::DynamicObject;
@@ -27,7 +27,7 @@ impl Consumer for Deployments {
         object.spec.source_ref.clone()
     }
 
-    fn depends_on(object: &KluctlDeployment) -> Vec<NamespacedObjectReference> {
+    fn depends_on(object: &KluctlDeployment) -> Vec<DependencyReference> {
         object.spec.depends_on.clone()
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::FixedImage;
 use crate::{
-    Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference,
+    Condition, DependencyReference, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference,
     SourceReference, Time, UrlText,
     crd::definition::{Version, age, build, column, ready, selectable, status},
     schema,
@@ -41,9 +41,10 @@ pub struct KluctlDeploymentSpec {
     /// Git repository to fetch without a source object, at each interval. Not together with `sourceRef` and `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<GitSource>,
-    /// KluctlDeployments that must be ready first. One that has the same source must have attempted the same revision.
+    /// Objects that must be ready first; KluctlDeployments, unless a kind is given. One that has the same source must have attempted the same
+    /// revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub depends_on: Vec<NamespacedObjectReference>,
+    pub depends_on: Vec<DependencyReference>,
     /// Time between two reconciliations without a change, at least 1s, as in `5m`. It is spread by a few percent.
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,

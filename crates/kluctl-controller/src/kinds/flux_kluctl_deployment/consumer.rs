@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{KubeConfig, NamespacedObjectReference, SourceReference, kluctl::KluctlDeployment};
+use api::{DependencyReference, KubeConfig, SourceReference, kluctl::KluctlDeployment};
 use deployer::{Consumer, SourceKind};
 use runtime::ObjectKey;
 
@@ -29,7 +29,7 @@ impl Consumer for FluxKluctlDeployment {
         object.spec.source.is_some()
     }
 
-    fn depends_on(object: &KluctlDeployment) -> Vec<NamespacedObjectReference> {
+    fn depends_on(object: &KluctlDeployment) -> Vec<DependencyReference> {
         object.spec.depends_on.clone()
     }
 

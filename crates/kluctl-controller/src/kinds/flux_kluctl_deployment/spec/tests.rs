@@ -14,7 +14,7 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
 }
 
 /// The supported fields. Every other one of the schema is refused.
-const SUPPORTED: [&str; 65] = [
+const SUPPORTED: [&str; 69] = [
     "abortOnError",
     "args",
     "context",
@@ -22,8 +22,12 @@ const SUPPORTED: [&str; 65] = [
     "decryption.secretRef.name",
     "decryption.serviceAccount",
     "delete",
+    "dependsOn[].apiVersion",
+    "dependsOn[].kind",
     "dependsOn[].name",
     "dependsOn[].namespace",
+    "dependsOn[].ready",
+    "dependsOn[].readyExpr",
     "deployInterval",
     "deployMode",
     "deployOnChanges",
