@@ -177,7 +177,7 @@ impl Cluster {
         Ok(items.first().cloned())
     }
 
-    /// Returns if an object needs a status: known for built-in kinds; for others, the definition's schema decides, and if there
+    /// Returns the need of an object for a status: known for built-in kinds; for others, the definition's schema decides, and if there
     /// is none or it may not be read, the object's status subresource. Unknown if neither may be read.
     ///
     /// # Errors

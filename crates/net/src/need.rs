@@ -1,6 +1,6 @@
 //! Server requirements that users can meet.
 
-/// A server requirement that a user can meet. Errors carry it, and each program explains how to: a controller names the field
+/// A server requirement that a user can meet. Errors carry it, and each program explains how: a controller names the field
 /// of a resource, the command line a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Need {

@@ -27,7 +27,7 @@ pub(crate) fn next(from: &Url, location: &str, followed: usize) -> Result<Url, R
 }
 
 /// Returns true if credentials of `home` are sent to `url`: they never leave their scheme, host and port, unless `pass` is set
-/// and `asked` is the same server.
+/// and `url` has the origin of `asked`, the first request.
 pub(crate) fn is_trusted(home: &Url, asked: &Url, url: &Url, pass: bool) -> bool {
     url.origin() == home.origin() || (pass && url.origin() == asked.origin())
 }

@@ -61,7 +61,7 @@ impl Write for Limited<'_> {
             self.exceeded = true;
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
-        // Bytes are counted before they are written.
+        // All bytes were counted, so all must be written.
         self.file.write_all(bytes)?;
         Ok(bytes.len())
     }
