@@ -11,10 +11,9 @@ use crate::{
     CredentialsIdentity, Error, GitConnections, ScopedCache, ServerKind, SourceCache, SourceCredentials,
 };
 
-/// Policy of addresses, credentials and shared connections for fetching from other servers. Clones share connections and cache.
 #[derive(Debug, Clone)]
 pub struct ServerAccess {
-    /// Policy of addresses for Git repositories, registries and Helm repositories. Default: the command line's.
+    /// Default: the command line's.
     pub addresses: AddressPolicy,
     pub credentials: Option<Arc<dyn SourceCredentials>>,
     pub git_connections: GitConnections,
@@ -39,7 +38,6 @@ impl ServerAccess {
         self.git_connections.network(runtime, &self.addresses)
     }
 
-    /// Returns a Git repository with its credentials.
     pub fn git_remote(&self, url: &str) -> Result<Remote, Error> {
         let remote = Remote::new(url).map_err(|error| Error::Git(error.to_string()))?;
         let Some(credentials) = &self.credentials else {
@@ -59,7 +57,7 @@ impl ServerAccess {
         })
     }
 
-    /// Returns credentials and TLS settings for the URL of a registry or a Helm repository. May block while the credentials are read.
+    /// May block while the credentials are read.
     pub fn oci_access(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, Error> {
         match (&self.credentials, ServerKind::of_charts(url)) {
             (Some(credentials), ServerKind::Registry) => credentials.registry(url),
@@ -93,7 +91,6 @@ impl ServerAccess {
         }
     }
 
-    /// Returns the message of a failed request to a registry or a Helm repository.
     #[must_use]
     pub fn explain_oci(&self, url: &str, error: &oci::Error) -> String {
         self.explain(error.to_string(), ServerKind::of_charts(url), error.need())

@@ -7,13 +7,9 @@ use tree::{Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
 use crate::{Error, FetchedFiles, ScopedCache, ServerAccess};
 
-/// The first layer of an artifact.
 pub struct Layer {
-    /// Digest of the layer.
     pub digest: String,
-    /// Digest of the manifest.
     pub manifest: String,
-    /// Annotations of the manifest.
     pub annotations: Vec<(String, String)>,
     pub files: LayerFiles,
 }
@@ -21,11 +17,9 @@ pub struct Layer {
 pub enum LayerFiles {
     /// They were pulled before, and the manifest names the layer again.
     Cached(FetchedFiles),
-    /// The packed files.
     Pulled(Bytes),
 }
 
-/// Returns the name of an artifact with its tag and digest.
 #[must_use]
 pub fn name(url: &str, tag: Option<&str>, digest: Option<&str>) -> String {
     let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
@@ -41,7 +35,6 @@ pub fn digest_in(name: &str) -> Result<Option<String>, oci::Error> {
     })
 }
 
-/// Asks the registry for the digest of an artifact with this [`name`].
 pub async fn digest(servers: &ServerAccess, name: &str, access: Access) -> Result<String, oci::Error> {
     let client = servers.oci_client(access)?;
     let registry = Registry::new(&client, Reference::parse(name)?);
@@ -76,7 +69,6 @@ pub async fn layer(
     })
 }
 
-/// Unpacks a layer into a temporary directory.
 pub fn unpack(bytes: &Bytes, limits: &Limits, unpacking: &artifact::FetchLimits) -> Result<Unpacked, Error> {
     let disk = |error: std::io::Error| Error::Artifact(format!("no temporary directory: {error}"));
     let dir = tempfile::Builder::new().prefix("weir-").tempdir().map_err(disk)?;
@@ -101,7 +93,6 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// Returns the total size of the files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -24,7 +24,7 @@ pub struct ChartKey {
 }
 
 impl ChartKey {
-    /// Reads the credentials for a chart, which may block.
+    /// Reads the credentials, which may block.
     pub fn new(servers: &ServerAccess, chart: ChartVersion) -> Result<Self, Error> {
         let access = servers.oci_access(&chart.address, chart.credentials_id.as_deref())?;
         Ok(Self {
@@ -36,7 +36,6 @@ impl ChartKey {
         })
     }
 
-    /// URL of the Helm repository or OCI registry.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.chart.address
@@ -76,7 +75,6 @@ impl ChartCache {
         }
     }
 
-    /// Pulls a chart, and caches it.
     pub async fn pull(&self, servers: &ServerAccess, key: &ChartKey) -> Result<Archive, oci::Error> {
         let archive = key.source(servers)?.pull(&key.chart.version).await?;
         self.keep(key.clone(), &archive, Instant::now());

@@ -12,7 +12,6 @@ const CONCURRENCY: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChartVersion {
-    /// URL of the Helm repository or OCI registry.
     pub address: String,
     /// Name of the chart; empty if it is part of the registry URL.
     pub chart: String,

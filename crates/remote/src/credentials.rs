@@ -36,7 +36,6 @@ pub trait SourceCredentials: Send + Sync {
         Ok(remote)
     }
 
-    /// Returns the credentials and TLS settings of an OCI registry.
     fn registry(&self, url: &str) -> Result<oci::Access, Error>;
 
     /// Returns the credentials and TLS settings of a Helm repository. An ID (`credentialsId` of a chart) takes precedence over the URL.

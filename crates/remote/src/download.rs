@@ -49,7 +49,6 @@ impl FileDownloader {
         Ok(Self { client })
     }
 
-    /// Downloads a file of at most `limit` bytes.
     pub(crate) async fn get(&self, url: &str, limit: u64) -> Result<Bytes, DownloadError> {
         let url = Url::parse(url).map_err(|error| DownloadError::InvalidUrl(error.to_string()))?;
         let mut response = self.client.send(Request::new(Method::GET, url)).await?;

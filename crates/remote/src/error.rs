@@ -15,7 +15,6 @@ pub enum Error {
     Git(String),
     #[error("{0}")]
     Oci(String),
-    /// An artifact that can't be unpacked.
     #[error("{0}")]
     Artifact(String),
     #[error(transparent)]

@@ -20,10 +20,8 @@ use crate::{Error, ServerAccess, ServerKind, download::FileDownloader, git_files
 /// Maximum timeout that a URL may set with `?timeout=`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Timeout for listing the tags of a repository.
 const LIST_TAGS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// URL and reference of a repository.
 type RepositoryKey = (String, Option<String>);
 
 /// Fetches Git repositories and files, each repository once. Its methods block: they must not be called on a thread of an async runtime.
@@ -106,7 +104,6 @@ impl RemoteFetcher {
             .map_err(Clone::clone)
     }
 
-    /// Runs a future to completion on the runtime of the connections.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         Ok(self.connections()?.runtime.block_on(work))
     }
@@ -229,7 +226,6 @@ fn candidates(reference: Option<&str>) -> Vec<Selector> {
         return vec![name(reference.to_owned())];
     }
     let mut candidates = Vec::new();
-    // As in `heads/main`.
     if reference.contains('/') {
         candidates.push(name(format!("refs/{reference}")));
     }

@@ -13,9 +13,6 @@ pub enum CommitFiles {
 }
 
 /// Resolves the first selector that the server has a reference for. Blocks.
-///
-/// # Errors
-/// Fails with the error of the last selector if none has a reference.
 pub fn resolve(session: &mut Session, selectors: &[Selector]) -> Result<Resolved, Error> {
     let mut selectors = selectors.iter().peekable();
     while let Some(selector) = selectors.next() {

@@ -12,7 +12,6 @@ use crate::{
     uses_plain_http,
 };
 
-/// Credentials for the repositories of a host: the values of a Secret.
 #[derive(Clone, Default)]
 pub struct CredentialEntry {
     /// Host of the URLs, with the port if they have one. For Git repositories, `*` and an empty one mean any host, but neither http nor https.

@@ -17,7 +17,6 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
 const MAX_SOURCES: usize = 256;
 
-/// Files of a fetched source.
 #[derive(Clone)]
 pub struct FetchedFiles {
     pub tree: Arc<dyn Tree>,

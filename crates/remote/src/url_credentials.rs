@@ -39,7 +39,6 @@ pub struct UrlCredentials {
 
 pub type SecretEntries = BTreeMap<String, Secret<Vec<u8>>>;
 
-/// Reads the Secret of a Git repository. It is called once, when a repository needs it, on a blocking thread.
 pub trait ReadSecret: fmt::Debug + Send + Sync {
     /// Returns the entries; `None` if the Secret is missing or may not be read.
     fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, Error>>;

@@ -47,7 +47,6 @@ pub struct CommandOptions {
     pub abort_on_error: bool,
     /// Directories of the deployment items that were included; all if empty.
     pub include_dirs: Vec<String>,
-    /// Directories of the deployment items that were excluded.
     pub exclude_dirs: Vec<String>,
 }
 
@@ -69,7 +68,6 @@ pub struct CommandResult {
     /// The applied objects of kinds without a status that were ready at once, as the answer of the API server says: a validation
     /// right after the deployment need not read them again (`engine::validate_besides`).
     pub ready: HashSet<ObjectId>,
-    /// The completeness of the search for objects that are no longer rendered.
     pub completeness: Completeness,
     /// True if a deployment ended early because its waits were interrupted; it has an error about that.
     pub interrupted: bool,

@@ -12,7 +12,6 @@ use super::{CommandResult, ResultObject, delta, entry};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// All of it, each state as a difference to the one before.
     Compacted,
     None,
 }

@@ -3,7 +3,6 @@
 use super::{CommandResult, ObjectError};
 
 impl CommandResult {
-    /// Adds an error with the progress of a cancelled deployment.
     pub fn note_cancellation(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(
@@ -11,7 +10,6 @@ impl CommandResult {
         )));
     }
 
-    /// Adds an error with the progress of a deployment whose waits were interrupted.
     pub fn note_interruption(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(

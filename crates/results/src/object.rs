@@ -25,7 +25,6 @@ impl ObjectError {
         }
     }
 
-    /// Sets if the API server refused the request for lack of permissions.
     #[must_use]
     pub fn denied(self, denied: bool) -> Self {
         Self { denied, ..self }
@@ -70,7 +69,6 @@ pub struct ResultObject {
     pub changed: bool,
     /// The changes; values of Secrets are masked.
     pub changes: Vec<Change>,
-    /// The rendered manifest, if results include contents.
     pub rendered: Option<Value>,
     /// The live object before the operation, if results include contents.
     pub remote: Option<Arc<Value>>,

@@ -31,7 +31,6 @@ pub struct GitInfo {
     pub url: String,
     /// The branch, unless it is a tag.
     pub branch: String,
-    /// The tag; empty if there is none.
     pub tag: String,
     pub sub_dir: String,
     pub commit: String,
@@ -48,7 +47,6 @@ pub struct KluctlDeployment {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Origin {
     pub id: String,
-    /// The identity of the pass of a controller.
     pub reconcile_id: String,
     pub initiator: Initiator,
     pub project: ProjectKey,

@@ -44,7 +44,6 @@ const REPO_KEY: &str = "kluctl.io/result-project-repo-key";
 const SUB_DIR: &str = "kluctl.io/result-project-subdir";
 const DEPLOYMENT_NAME: &str = "kluctl.io/result-deployment-name";
 const DEPLOYMENT_NAMESPACE: &str = "kluctl.io/result-deployment-namespace";
-/// Results are not part of any deployment.
 const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
     dry_run: false,
     force: false,
@@ -67,7 +66,6 @@ const UNLABELLED: &str = "kluctl.io/result=true,!weir.io/result-deployment";
 const MOST_RESULTS: usize = 100_000;
 const MOST_PARTS: usize = 64;
 
-/// Number of requests in flight.
 const PARALLEL: usize = 8;
 
 /// Number of results to keep per project and target.
@@ -145,7 +143,6 @@ struct Record<'a> {
 }
 
 impl ResultStore {
-    /// Creates a store in a namespace, which is created when it is missing.
     #[must_use]
     pub fn new(cluster: Cluster, namespace: &str, retention: Retention) -> Self {
         let namespace = namespace.to_owned();
@@ -226,7 +223,6 @@ impl ResultStore {
         }
     }
 
-    /// Writes a Secret, and creates the namespace if it is missing.
     async fn write_secret(&self, secret: &Value) -> Result<(), Error> {
         let options = ApplyOptions {
             force: true,

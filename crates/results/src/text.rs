@@ -229,7 +229,6 @@ pub fn table(head: [&str; 2], rows: &[[String; 2]], width: usize) -> String {
     text
 }
 
-/// Returns the lines of a cell, none longer than the column.
 fn wrapped(cell: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in cell.lines() {

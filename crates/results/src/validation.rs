@@ -20,7 +20,6 @@ pub struct ValidateResult {
 }
 
 impl ValidateResult {
-    /// Returns the number of errors and the first of them; `None` if there are none.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         failure("validate", &self.errors)

@@ -7,7 +7,6 @@ use yaml::{Map, Value};
 
 use crate::Error;
 
-/// Maximum size of a decompressed result, in bytes.
 const UNPACKED_BYTES: u64 = 512 << 20;
 
 pub(super) fn value(value: &Value) -> Result<Vec<u8>, Error> {

@@ -202,7 +202,6 @@ impl ResultStore {
     }
 }
 
-/// Returns true for a result of a type, and of the project and target of a summary.
 fn is_same(result: &StoredResult, is_validation: bool, summary: &Value) -> bool {
     result.is_validation == is_validation
         && ["projectKey", "targetKey"]

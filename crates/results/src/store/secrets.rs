@@ -54,7 +54,6 @@ pub(super) fn stored(secret: &Value) -> Option<StoredResult> {
     })
 }
 
-/// Returns the Secrets that hold a result, the first one first.
 pub(super) fn secrets(namespace: &str, record: &Record<'_>) -> Vec<Value> {
     let name = secret_name(record);
     let group = group(record.is_validation, &record.summary);
