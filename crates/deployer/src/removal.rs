@@ -325,7 +325,7 @@ mod tests {
             errors: Vec::new(),
             known: &known,
         };
-        assert_eq!(remains.left(), "apps/Secret/b, apps/Thing.x.io/a");
+        assert_eq!(remains.left(), "apps/Secret/b, apps/Thing/a");
     }
 
     #[test]
