@@ -6,7 +6,6 @@ use net::{InvalidProxy, Refusal};
 pub enum Error {
     #[error("spec.type: {0} is not supported yet")]
     UnsupportedType(String),
-    /// The expression for the name of a commit status can't be used.
     #[error("spec.commitStatusExpr: {0}")]
     Expression(String),
     #[error("no address: set spec.address, or the key address in the Secret of spec.secretRef")]
@@ -14,10 +13,8 @@ pub enum Error {
     /// The address exceeds the maximum length; the value is its length.
     #[error("the address is longer than {0} bytes")]
     LongAddress(usize),
-    /// The address is not a URL that can be posted to.
     #[error("the address is not an http or https URL with a host")]
     BadAddress,
-    /// The policy of addresses refuses the address.
     #[error("the address is refused: {0} (--allow-addresses makes exceptions)")]
     RefusedAddress(Refusal),
     #[error("Secret '{0}' not found in the namespace of the provider")]
@@ -33,12 +30,10 @@ pub enum Error {
     /// The proxy of the field or Secret `from` is invalid.
     #[error("{from}: {why}")]
     BadProxy { from: String, why: InvalidProxy },
-    /// The policy of addresses refuses the proxy.
     #[error("the proxy is refused: {0} (--allow-addresses makes exceptions)")]
     RefusedProxy(Refusal),
     #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
     NoToken,
-    /// The identity of a cloud got no token.
     #[error("{0}")]
     Identity(String),
     /// The token has characters that are invalid in a header.
@@ -53,12 +48,10 @@ pub enum Error {
     /// The response of the provider violates its interface.
     #[error("answered with something else than its interface says")]
     Answer,
-    /// The server violated its protocol.
     #[error("{0}")]
     Protocol(&'static str),
     #[error("the event cannot be encoded")]
     Encoding,
-    /// The host has no address.
     #[error("the host of the address cannot be resolved")]
     Unresolved,
     #[error("the Secret of spec.certSecretRef: {0}")]
@@ -72,10 +65,8 @@ pub enum Error {
     /// The provider answered with a redirect, which is never followed.
     #[error("answered with a redirect (status {0}), which is not followed: use the final address")]
     Redirect(u16),
-    /// The notifications that wait for the provider fill its quota.
     #[error("dropped: too many notifications wait for this Provider")]
     QueueFull,
-    /// The event was accepted too long ago.
     #[error("given up: the event is older than an hour")]
     TooOld,
     /// Slack accepted the request and refused the message.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use api::{Event, annotation, commit_metadata, notification::AlertSpec};
 use sha2::{Digest, Sha256};
 
-use crate::providers::Takes;
+use crate::providers::interface::Takes;
 pub(crate) use repetition::Comparison;
 
 /// Metadata of the controller for its peers only.
@@ -23,7 +23,6 @@ const COMMIT: [(&str, &str); 3] = [
 const COMMIT_TEXT: usize = 2048;
 /// Marks an event that repeats an earlier one: it counts for the failures of its object, and is not delivered.
 const REPEATED: &str = "weir.io/repeated";
-/// Metadata of the first success after a failure.
 const RECOVERED: &str = "recovered";
 const COMMIT_STATUS: &str = "commit_status";
 /// Reasons of events that are neither a success nor a failure of their object.
@@ -38,6 +37,17 @@ const IN_PROGRESS: [&str; 5] = [
 /// The prefix of the metadata that the controller of the object set: its API group and a slash.
 fn prefix(event: &Event) -> String {
     format!("{}/", event.group())
+}
+
+pub(crate) fn object_name(event: &Event) -> String {
+    let object = &event.involved_object;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    format!(
+        "{}/{}/{}",
+        text(&object.kind),
+        text(&object.namespace),
+        text(&object.name)
+    )
 }
 
 /// Removes metadata that is neither the controller's nor the user's, and metadata for the controller's peers.
@@ -70,7 +80,6 @@ pub(crate) enum Meaning {
     Neither,
 }
 
-/// Returns the meaning of an event for the state of its object.
 pub(crate) fn meaning(event: &Event) -> Meaning {
     match event.severity {
         api::Severity::Error => Meaning::Failure,
@@ -79,7 +88,6 @@ pub(crate) fn meaning(event: &Event) -> Meaning {
     }
 }
 
-/// Returns the event that reports the recovery of an object, for a type of provider.
 pub(crate) fn recovered(event: &Event, since: &api::Time, takes: Takes) -> Event {
     let prefix = prefix(event);
     let mut event = event.clone();

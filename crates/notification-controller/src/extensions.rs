@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::{GoDuration, notification::Alert};
 use kube::ResourceExt as _;
 
-use crate::{providers::Takes, template};
+use crate::{providers::interface::Takes, template};
 
 const PREFIX: &str = "weir.io/";
 const RECOVERY: &str = "weir.io/notify-recovery";
@@ -32,7 +32,6 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
-    /// Reads the annotations of an Alert.
     pub(crate) fn of(alert: &Alert) -> Self {
         let text = |name| alert.annotations().get(name).map(String::as_str);
         Self {
@@ -53,13 +52,11 @@ impl Extensions {
     }
 }
 
-/// Returns the message template of an Alert, unless it is too long.
 pub(crate) fn message_template(alert: &Alert) -> Option<&str> {
     let text = alert.annotations().get(TEMPLATE)?;
     (text.len() <= template::LONGEST).then_some(text.as_str())
 }
 
-/// Returns true if an Alert asks for the author and the message of commits.
 pub(crate) fn asks_for_commits(alert: &Alert) -> bool {
     let asked = alert.annotations().get(COMMIT);
     asked.and_then(|text| flag(text)).unwrap_or_default()

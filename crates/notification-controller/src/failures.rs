@@ -16,7 +16,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio_util::task::TaskTracker;
 
-use crate::{NAME, journal::Ticket};
+use crate::{NAME, event::object_name, journal::Ticket};
 
 /// Prefix of the annotations that name failing objects; a hash of the object follows.
 const PREFIX: &str = "failing.weir.io/";
@@ -28,7 +28,6 @@ const CHANGES: usize = 4096;
 const FORGOTTEN: i64 = 30 * 24 * 3600;
 /// Maximum number of counted events that are remembered.
 const COUNTED: usize = 8;
-/// Timeout of one write.
 const WRITE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -36,7 +35,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The failures of an object since its last success.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failing {
-    /// Kind, namespace and name of the object.
     pub(crate) object: String,
     pub(crate) failures: u32,
     pub(crate) since: Time,
@@ -48,11 +46,8 @@ pub(crate) struct Failing {
 /// A failure in relation to the threshold of an Alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The threshold is not reached yet.
     Below,
-    /// This failure reaches the threshold.
     Reached,
-    /// The threshold was reached before.
     Beyond,
     /// The object can't be remembered.
     Unknown,
@@ -71,15 +66,11 @@ impl Failure {
 
 type Id = (String, String);
 
-/// A change that the watch may not have confirmed.
 #[derive(Debug)]
 struct Change {
     state: Option<Failing>,
-    /// A task is writing the change.
     writing: bool,
-    /// The resourceVersion of the Alert after the write.
     written: Option<u64>,
-    /// The events that made the change.
     tickets: Vec<Arc<Ticket>>,
 }
 
@@ -108,7 +99,6 @@ impl Failures {
         }
     }
 
-    /// Records the failure of an object.
     pub(crate) fn fail(
         self: &Arc<Self>,
         alert: &Alert,
@@ -188,7 +178,6 @@ impl Failures {
         true
     }
 
-    /// Records a change, and starts to write it.
     fn put(
         self: &Arc<Self>,
         changes: &mut HashMap<Id, Change>,
@@ -217,7 +206,6 @@ impl Failures {
         }
     }
 
-    /// Writes a change, and the changes that follow in the meantime.
     async fn write(&self, namespace: &str, name: &str, id: &Id) {
         let alerts = Api::<Alert>::namespaced(self.client.clone(), namespace);
         let mut pause = FIRST_PAUSE;
@@ -293,18 +281,6 @@ fn id(alert: &Alert, event: &Event) -> Id {
     (alert.uid().unwrap_or_default(), format!("{PREFIX}{hash}"))
 }
 
-/// Returns kind, namespace and name of the object of an event.
-pub(crate) fn object_name(event: &Event) -> String {
-    let object = &event.involved_object;
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    format!(
-        "{}/{}/{}",
-        text(&object.kind),
-        text(&object.namespace),
-        text(&object.name)
-    )
-}
-
 /// Returns the failing objects in the annotations of an Alert; `None` for a malformed one.
 fn annotations(alert: &Alert) -> impl Iterator<Item = (&str, Option<Failing>)> {
     let ours = alert
@@ -341,7 +317,6 @@ fn after_failure(
     let tag = format!("{tag:016x}");
     let mut counted = past.map(|past| past.counted.clone()).unwrap_or_default();
     if counted.contains(&tag) {
-        // The last counted failure reached the threshold.
         let reached = before >= threshold && counted.last() == Some(&tag);
         let failure = if reached { Failure::Reached } else { Failure::Below };
         return (failure, None);

@@ -13,7 +13,6 @@ use runtime::{
 
 use crate::{event::Comparison, senders::Sender};
 
-/// Default audience of the tokens of events.
 const AUDIENCE: &str = "weir-events";
 const WATCHED: &str = "reconcile.fluxcd.io/watch=Enabled";
 const NO_WATCH: &str = "DisableConfigWatchers";
@@ -116,7 +115,6 @@ enum FeatureGateError {
     NotBoolean(String),
 }
 
-/// Parses a feature gate, `Name=true` or `Name=false`.
 fn gate(text: &str) -> Result<(String, bool), FeatureGateError> {
     let (name, value) = text
         .split_once('=')
@@ -145,7 +143,6 @@ impl Flags {
         Ok(())
     }
 
-    /// Returns the comparison of messages that detects repetitions.
     pub(crate) fn comparison(&self) -> Comparison {
         match self.rate_limit_exact_messages {
             true => Comparison::Exact,
@@ -164,7 +161,6 @@ impl Flags {
         gates.find(|(name, _)| name == gate).is_some_and(|(_, on)| *on)
     }
 
-    /// Returns the policy of addresses for notifications.
     pub(crate) fn delivery_addresses(&self, ctx: &Context) -> AddressPolicy {
         match self.allow_internal_addresses {
             true => AddressPolicy::unrestricted(),
@@ -181,7 +177,6 @@ impl Flags {
         )
     }
 
-    /// Returns the bounds of the token cache.
     pub(crate) fn token_bounds(&self) -> CacheBounds {
         CacheBounds {
             max_entries: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
@@ -193,7 +188,6 @@ impl Flags {
         &self.watch_configs_label_selector
     }
 
-    /// Returns the given flags that have no effect.
     pub(crate) fn idle(&self) -> Vec<Idle> {
         idle([
             (

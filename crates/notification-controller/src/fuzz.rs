@@ -16,7 +16,7 @@ use crate::{
         verdict,
     },
     event::{self, Comparison},
-    providers::{self, Step, fixture},
+    providers::{self, fixture, interface::Step},
 };
 
 const WORDS: &[&str] = &[

@@ -31,7 +31,6 @@ use readings::Readings;
 use segments::{Ended, Segments};
 pub(crate) use ticket::{Ticket, is_old};
 
-/// Maximum number of records that are written with one sync.
 const BATCH: usize = 256;
 /// Maximum bytes of the events that are not done; further events are refused.
 pub(crate) const FULL: u64 = 48 * 1024 * 1024;
@@ -159,7 +158,6 @@ impl Journal {
     }
 }
 
-/// Bytes that an event reserves in the journal while it is written.
 struct Reservation<'a>(&'a AtomicU64, u64);
 
 impl<'a> Reservation<'a> {
@@ -181,7 +179,6 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Writes received commands until all senders are gone.
 fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge, bytes: &AtomicU64) {
     let count = |segments: &Segments| pending.set(i64::try_from(segments.live()).unwrap_or(i64::MAX));
     count(&segments);

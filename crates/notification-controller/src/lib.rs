@@ -1,12 +1,13 @@
 //! Turns the events that controllers post into webhooks and chat messages.
 //!
 //! ```text
-//! POST event -> senders (who posts) -> server (limits, duplicates) -> journal -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
+//! POST event -> server (senders, body, duplicates) -> journal -> delivery (matching -> routes -> queue -> message -> sender -> reports) -> provider
 //! ```
 //! An event is in the journal before it is accepted, and until its deliveries have ended; events that wait for a provider are read back from there.
 //! The server never waits for a delivery. Dropped events are counted. Matching and payloads are pure; the address, the credentials and the
 //! responses of a provider never reach a log, an event or a status.
 
+mod accepted;
 pub mod alerts;
 mod body;
 pub mod delivery;
@@ -20,6 +21,7 @@ mod fuzz;
 mod journal;
 mod kinds;
 mod metrics;
+mod name;
 pub mod providers;
 mod receivers;
 mod senders;
@@ -37,9 +39,10 @@ use tokio::task::JoinHandle;
 
 pub use error::Error;
 pub use flags::Flags;
+pub use name::NAME;
 
 use crate::{
-    delivery::{Dispatcher, Identities},
+    delivery::Dispatcher,
     journal::Journal,
     kinds::{Alerts, Providers, Receivers},
     metrics::{HttpMetrics, Metrics},
@@ -47,8 +50,6 @@ use crate::{
     store::Store,
 };
 
-/// Name of the controller.
-pub const NAME: &str = "notification-controller";
 /// Time for deliveries to finish after the shutdown starts.
 const DRAIN: Duration = Duration::from_millis(4500);
 
@@ -58,7 +59,6 @@ pub fn receiver_types() -> Vec<&'static str> {
     receivers::ALL.iter().map(|kind| kind.name).collect()
 }
 
-/// Starts the webhook server and the watch of Receivers.
 async fn serve_webhooks(
     ctx: &Context,
     flags: &Flags,
@@ -87,13 +87,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let store = Store::default();
     // Every replica remembers failing objects and creates tokens: its own client writes without the lease.
     let client = runtime::client::build(ctx.config(), WriteGate::open(), ctx.metrics().clone())?;
-    let identities = Identities::new(
-        client.clone(),
-        flags.delivery_addresses(&ctx),
-        flags.service_accounts()?,
-        flags.token_bounds(),
-    );
-    let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client, identities);
+    let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client)?;
     let dispatcher = Arc::new(dispatcher);
     let (journal, left) = Journal::open(flags.journal_path.as_deref(), metrics.pending.clone())
         .context("--journal-path cannot be used")?;
@@ -110,16 +104,17 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         triggers,
         ..RunOptions::default()
     };
-    let asked = Arc::clone(&dispatcher);
+    let reports = Arc::clone(dispatcher.reports());
+    let asked = Arc::clone(&reports);
     let asked = move |alert| asked.health().request_alert(alert);
     let watched = tokio::spawn(store::follow(ctx.clone(), store.clone(), asked));
-    let (of_providers, of_alerts) = dispatcher.health().changes().context("the results are taken")?;
-    let alerts = Alerts::new(
-        store,
-        Arc::clone(&dispatcher),
-        ctx.flags().no_cross_namespace_refs,
+    let (of_providers, of_alerts) = reports.health().changes().context("the results are taken")?;
+    let alerts = Alerts::new(store, Arc::clone(&reports), ctx.flags().no_cross_namespace_refs);
+    let providers = Providers::new(
+        Arc::clone(dispatcher.routes()),
+        Arc::clone(dispatcher.sender()),
+        reports,
     );
-    let providers = Providers::new(Arc::clone(&dispatcher));
     let secrets = match flags.watches_secrets() {
         true => vec![receivers::secret_triggers(&ctx, index, flags.config_selector())],
         false => Vec::new(),

@@ -10,6 +10,8 @@ mod bitbucketserver;
 mod comments;
 mod datadog;
 mod discord;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod generic;
 mod generic_hmac;
 mod git;
@@ -21,6 +23,7 @@ mod googlechat;
 mod googlepubsub;
 mod grafana;
 mod incidentio;
+pub mod interface;
 mod lark;
 mod matrix;
 mod msteams;
@@ -38,150 +41,12 @@ mod wire;
 mod zoom;
 mod zulip;
 
-use std::{collections::BTreeMap, fmt};
-
 use api::{Event, Fault, Secret, notification::ProviderSpec};
-use bytes::Bytes;
-use cloud::Cloud;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
 use crate::Error;
+use interface::{Audience, Config, ProviderType, Step};
 
-/// The settings of a provider, its Secret and the alert, as payloads use them.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// The address, a URL for most types. Many systems need no other credentials.
-    pub address: Option<Secret<String>>,
-    /// Channel, where the system has channels.
-    pub channel: String,
-    /// User name for the login, and as sender of messages.
-    pub username: Option<String>,
-    pub password: Option<Secret<String>>,
-    /// Bearer token or signing key.
-    pub token: Option<Secret<String>>,
-    /// Access token of a cloud identity, which replaces the token.
-    pub identity: Option<Secret<String>>,
-    /// Headers of the user.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Further keys of the Secret, out of [`KEYS`].
-    pub keys: BTreeMap<&'static str, Secret<String>>,
-    pub uid: String,
-    /// The Alert that selected the event.
-    pub alert: AlertName,
-    /// Name of the status of the event's commit, if the user sets one.
-    pub status_id: Option<String>,
-    /// The user configured a proxy.
-    pub proxied: bool,
-}
-
-/// Keys of the Secret that only some types read.
-pub const KEYS: [&str; 7] = [
-    "creds",
-    "nkey",
-    "githubAppID",
-    "githubAppInstallationID",
-    "githubAppInstallationOwner",
-    "githubAppPrivateKey",
-    "githubAppBaseURL",
-];
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AlertName {
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-}
-
-/// An HTTP request of a delivery.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The method, mostly POST.
-    pub method: Method,
-    pub address: Secret<Url>,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    /// The check that a successful response must pass.
-    pub check: Check,
-}
-
-/// Decides if a response is a success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// Any 2xx status is a success.
-    Status,
-    /// A 2xx status is a success if the body is `{"ok": true}`.
-    Ok,
-    /// A 2xx status is a success; 404 is one with an empty body.
-    Found,
-}
-
-/// Returns the steps that follow from the body of a response.
-pub type Next = Box<dyn FnOnce(&[u8]) -> Result<Vec<Step>, Error> + Send>;
-
-/// One step of a delivery.
-pub enum Step {
-    /// Sends a request; only the success of its response counts.
-    Send(Request),
-    /// Sends a request, and continues with the steps that follow from its response.
-    Ask(Request, Next),
-    /// Publishes a message to a NATS server.
-    Publish(nats::Publish),
-}
-
-impl Step {
-    /// Returns the HTTP request of the step, if it has one.
-    #[must_use]
-    pub fn request(&self) -> Option<&Request> {
-        match self {
-            Self::Send(request) | Self::Ask(request, _) => Some(request),
-            Self::Publish(_) => None,
-        }
-    }
-
-    /// Returns the addresses that the step connects to.
-    #[must_use]
-    pub fn addresses(&self) -> &[Secret<Url>] {
-        match self {
-            Self::Send(request) | Self::Ask(request, _) => std::slice::from_ref(&request.address),
-            Self::Publish(publish) => &publish.servers,
-        }
-    }
-}
-
-impl fmt::Debug for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Send(request) => f.debug_tuple("Send").field(request).finish(),
-            Self::Ask(request, _) => f.debug_tuple("Ask").field(request).finish(),
-            Self::Publish(publish) => f.debug_tuple("Publish").field(publish).finish(),
-        }
-    }
-}
-
-/// The events that a type of provider sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// All, including those that only repeat a status without a change.
-    All,
-    /// All except those that only repeat a status.
-    News,
-    /// Events about commits: errors, repeated statuses, and events that name a commit.
-    Commits,
-    /// Events that name a change request.
-    ChangeRequests,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct ProviderType {
-    /// Its value of `spec.type`.
-    pub name: &'static str,
-    /// Makes the steps of a delivery; none if the type ignores the event. Pure.
-    pub steps: fn(&Event, &Config) -> Result<Vec<Step>, Error>,
-    pub takes: Takes,
-}
-
-/// All implemented types.
 pub const ALL: &[ProviderType] = &[
     alertmanager::TYPE,
     azuredevops::TYPE,
@@ -226,7 +91,6 @@ pub fn check(kind: &ProviderType, config: &Config) -> Result<Vec<Secret<Url>>, E
     Ok(steps.iter().flat_map(Step::addresses).cloned().collect())
 }
 
-/// Returns an event that every type sends.
 fn sample() -> Event {
     let text = |text: &str| Some(text.to_owned());
     let metadata = [
@@ -251,20 +115,12 @@ fn sample() -> Event {
     }
 }
 
-/// Finds a type by its name in `spec.type`.
 /// Fails when the type is not implemented.
 pub fn find(name: &str) -> Result<ProviderType, Error> {
     ALL.iter()
         .find(|kind| kind.name == name)
         .copied()
         .ok_or_else(|| Error::UnsupportedType(name.to_owned()))
-}
-
-/// The tokens of a cloud's identities that a type can use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Audience {
-    pub cloud: Cloud,
-    pub scope: &'static str,
 }
 
 /// Returns the tokens of identities that a type uses if its Secret has no credentials.
@@ -304,70 +160,6 @@ pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
 
 fn names() -> String {
     ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-pub(crate) mod fixture {
-    use serde_json::json;
-
-    use super::*;
-
-    pub(crate) fn config() -> Config {
-        Config {
-            address: Some(Secret::new("https://example.com/hook/s3cret".into())),
-            uid: "0c9c2e41-d2f9-4f9b-9e9a-1b3f0d5b6f00".into(),
-            ..Config::default()
-        }
-    }
-
-    /// Returns the only request of a type for an event.
-    pub(crate) fn only(kind: ProviderType, event: &Event, config: &Config) -> Request {
-        let steps = (kind.steps)(event, config).unwrap();
-        assert_eq!(steps.len(), 1);
-        steps[0].request().unwrap().clone()
-    }
-
-    /// Returns the only body of a type for an event, as JSON.
-    pub(crate) fn body(kind: ProviderType, event: &Event, config: &Config) -> serde_json::Value {
-        serde_json::from_slice(&only(kind, event, config).body).unwrap()
-    }
-
-    /// Returns a configuration with this address, channel and token; empty ones are left out.
-    pub(crate) fn with(address: &str, channel: &str, token: &str) -> Config {
-        let secret = |text: &str| (!text.is_empty()).then(|| Secret::new(text.to_owned()));
-        Config {
-            address: secret(address),
-            channel: channel.into(),
-            token: secret(token),
-            ..config()
-        }
-    }
-
-    /// Returns the event as a failure.
-    pub(crate) fn failure() -> Event {
-        Event {
-            severity: api::Severity::Error,
-            reason: "BuildFailed".into(),
-            ..event()
-        }
-    }
-
-    pub(crate) fn event() -> Event {
-        serde_json::from_value(json!({
-            "involvedObject": {
-                "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "shop", "namespace": "team",
-                "uid": "u", "resourceVersion": "7",
-            },
-            "severity": "info",
-            "timestamp": "2026-11-21T10:00:00Z",
-            "message": "stored artifact\nfor commit 'a <b> & c'",
-            "reason": "NewArtifact",
-            "metadata": {"revision": "main@sha1:1", "summary": "shop of the team"},
-            "reportingController": "source-controller",
-            "reportingInstance": "source-controller-0",
-        }))
-        .unwrap()
-    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,6 @@ impl Refused {
     }
 }
 
-/// Authenticates senders.
 #[derive(Debug, Clone)]
 pub(crate) struct Senders {
     reviews: TokenReviews,

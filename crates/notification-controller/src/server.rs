@@ -29,7 +29,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Flags, body, event,
+    Flags,
+    accepted::{Accepted, Deliveries},
+    body, event,
     journal::{Entry, Journal, Left, Ticket, is_old},
     metrics::Metrics,
     senders::{Refused, Senders},
@@ -55,24 +57,6 @@ const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(30 * 60),
     grace: Duration::from_secs(1),
 };
-
-/// An accepted event with its share of the memory for waiting events.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) event: Arc<Event>,
-    /// Keeps the event in the journal.
-    pub(crate) ticket: Arc<Ticket>,
-    _share: OwnedSemaphorePermit,
-}
-
-/// Questions of the server to the deliveries.
-pub(crate) trait Deliveries: Send + Sync {
-    /// Returns true if a repeated event is accepted all the same, for the failures of its object.
-    fn wants_repetition(&self, event: &Event) -> bool;
-
-    /// Returns false if the quotas of all its Providers are full.
-    fn admits(&self, event: &Event) -> bool;
-}
 
 pub(crate) struct Server {
     deliveries: Arc<dyn Deliveries>,
@@ -168,11 +152,7 @@ async fn read_back(ticket: Ticket, bytes: Arc<Semaphore>, metrics: Metrics) -> O
         give_up(&metrics, &ticket);
         return None;
     };
-    Some(Accepted {
-        event: Arc::new(event),
-        ticket: Arc::new(ticket),
-        _share: share,
-    })
+    Some(Accepted::new(event, ticket, share))
 }
 
 fn give_up(metrics: &Metrics, ticket: &Ticket) {
@@ -281,11 +261,7 @@ impl Running {
         };
         match self.server.journal.add(&entry).await {
             Ok(ticket) => {
-                slot.send(Accepted {
-                    event: Arc::new(entry.event),
-                    ticket: Arc::new(ticket),
-                    _share: share,
-                });
+                slot.send(Accepted::new(entry.event, ticket, share));
                 true
             }
             Err(_) => {

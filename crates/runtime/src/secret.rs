@@ -55,7 +55,8 @@ pub async fn find(client: &Client, namespace: &str, name: &str) -> Result<Option
     }
 }
 
-async fn get(client: &Client, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
+/// Reads a Secret, whose name must be valid ([`is_object_name`]).
+pub async fn get(client: &Client, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     Ok(SecretData {
         name: format!("{namespace}/{name}"),

@@ -14,7 +14,6 @@ use regex_automata::{
 };
 use tokio::sync::Semaphore;
 
-/// Maximum size of the compiled expressions of a list, in bytes.
 const LIST_BYTES: usize = 1 << 20;
 /// Maximum size of the source of a list, in bytes: it bounds the time of compiling.
 const TEXT_BYTES: usize = 64 << 10;
@@ -24,11 +23,9 @@ const NESTING: u32 = 50;
 /// Maximum size of the matched part of a message, in bytes. The time of a match is proportional to it and to the size of the
 /// compiled expressions.
 const MESSAGE_BYTES: usize = 8 << 10;
-/// Maximum size of the cache of compiled expressions, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
 /// Memory of a match, as a multiple of the size of the compiled expressions.
 const MATCH_GROWTH: usize = 3;
-/// Maximum number of messages that are matched at the same time.
 const AT_ONCE: usize = 2;
 /// Maximum cost of one permit: bytes of compiled expressions times bytes of the message. A second or less.
 const MAX_COST: usize = 1 << 32;
@@ -234,7 +231,6 @@ fn match_some(cache: &Mutex<ListCache>, alerts: &[Arc<Alert>], message: &str) ->
     passes
 }
 
-/// Matches a message without the cache.
 #[cfg(test)]
 pub(crate) fn matches_once(spec: &AlertSpec, message: &str) -> bool {
     Compiled::new(spec).is_match(spec, message)
@@ -270,7 +266,6 @@ struct CacheEntry {
 }
 
 impl CacheEntry {
-    /// Returns the memory, in bytes.
     fn cost(&self) -> usize {
         size(&self.inclusion) + size(&self.exclusion) + self.compiled.bytes() + 512
     }

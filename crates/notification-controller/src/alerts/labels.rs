@@ -7,10 +7,8 @@ use kube::{Api, Client, api::DynamicObject, core::GroupVersionKind};
 
 use crate::served::{ServedKinds, is_segment};
 
-/// Timeout of a response.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The reason why the labels of an object could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
     #[error("the API server did not answer in time")]
@@ -22,7 +20,6 @@ pub enum LabelsError {
     Missing,
     #[error("{0}")]
     Refused(String),
-    /// The API server did not answer.
     #[error("the API server cannot be reached")]
     Unreachable,
     #[error("the cluster does not serve {api_version} {kind}")]
@@ -44,7 +41,6 @@ impl LabelReader {
         }
     }
 
-    /// Returns the labels of an object.
     /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds.
     pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, LabelsError> {
         match tokio::time::timeout(ANSWER, self.read(object)).await {

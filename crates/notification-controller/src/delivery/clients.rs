@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 use parking_lot::Mutex;
-use url::Url;
+use url::{Host, Url};
 
-use super::{config::Route, lanes::WIDTH, nats};
+use super::{lanes::WIDTH, settings::Connection};
 use crate::Error;
 
-/// Maximum number of cached clients.
 const MAX_CLIENTS: usize = 32;
+const NATS_PORT: u16 = 4222;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// HTTP clients by certificates and proxy, all under one policy of addresses.
 pub(super) struct Clients {
     addresses: AddressPolicy,
     /// In order of their last use.
-    clients: Mutex<Vec<(Route, Client)>>,
+    clients: Mutex<Vec<(Connection, Client)>>,
 }
 
 impl Clients {
@@ -37,46 +37,59 @@ impl Clients {
         let checked = match address.scheme() {
             "http" | "https" => self.addresses.check_url(address),
             _ => {
-                let host = nats::host(address)?;
-                self.addresses.check_host(&host, Some(nats::port(address)))
+                let host = nats_host(address)?;
+                self.addresses.check_host(&host, Some(nats_port(address)))
             }
         };
         checked.map_err(Error::RefusedAddress)
     }
 
     /// Returns a client that follows no redirects.
-    pub(super) fn get(&self, route: &Route) -> Result<Client, Error> {
+    pub(super) fn get(&self, connection: &Connection) -> Result<Client, Error> {
         {
             let mut clients = self.clients.lock();
-            if let Some(at) = clients.iter().position(|(known, _)| known == route) {
+            if let Some(at) = clients.iter().position(|(known, _)| known == connection) {
                 let found = clients.remove(at);
                 let client = found.1.clone();
                 clients.push(found);
                 return Ok(client);
             }
         }
-        let client = build(&self.addresses, route)?;
+        let client = build(&self.addresses, connection)?;
         let mut clients = self.clients.lock();
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }
-        clients.push((route.clone(), client.clone()));
+        clients.push((connection.clone(), client.clone()));
         Ok(client)
     }
 }
 
-/// Checks that a client can be made with these certificates and this proxy.
-pub(super) fn check(addresses: &AddressPolicy, route: &Route) -> Result<(), Error> {
-    if *route == Route::default() {
-        return Ok(());
-    }
-    build(addresses, route).map(|_| ())
+/// Returns the host of a NATS server. URLs of this scheme have it as a domain, even if it is an IP address.
+pub(super) fn nats_host(server: &Url) -> Result<Host, Error> {
+    let host = server.host_str().ok_or(Error::BadAddress)?;
+    Host::parse(host).map_err(|_| Error::BadAddress)
 }
 
-fn build(addresses: &AddressPolicy, route: &Route) -> Result<Client, Error> {
+pub(super) fn nats_port(server: &Url) -> u16 {
+    server.port().unwrap_or(NATS_PORT)
+}
+
+/// Checks that a client can be made with these certificates and this proxy.
+pub(super) fn check(addresses: &AddressPolicy, connection: &Connection) -> Result<(), Error> {
+    if *connection == Connection::default() {
+        return Ok(());
+    }
+    build(addresses, connection).map(|_| ())
+}
+
+fn build(addresses: &AddressPolicy, connection: &Connection) -> Result<Client, Error> {
     let options = ClientOptions {
-        proxies: route.proxy.clone().map_or(Proxies::Environment, Proxies::Only),
-        tls: route.tls.settings(),
+        proxies: connection
+            .proxy
+            .clone()
+            .map_or(Proxies::Environment, Proxies::Only),
+        tls: connection.tls.settings(),
         timeouts: Timeouts {
             connect: CONNECT,
             read: None,
@@ -100,11 +113,11 @@ fn build(addresses: &AddressPolicy, route: &Route) -> Result<Client, Error> {
 mod tests {
     use api::Secret;
 
-    use super::{super::config::Tls, *};
+    use super::{super::settings::Tls, *};
 
     fn judged(tls: Tls) -> Result<(), Error> {
-        let route = Route { tls, proxy: None };
-        check(&AddressPolicy::unrestricted(), &route)
+        let connection = Connection { tls, proxy: None };
+        check(&AddressPolicy::unrestricted(), &connection)
     }
 
     #[test]
@@ -141,13 +154,13 @@ mod tests {
 
     #[test]
     fn proxy_obeys_the_policy_of_addresses() {
-        let route = Route {
+        let connection = Connection {
             proxy: Some(net::Proxy::parse("http://169.254.169.254", None, None).unwrap()),
-            ..Route::default()
+            ..Connection::default()
         };
         let error = check(
             &AddressPolicy::controller(net::ClusterServices::default()),
-            &route,
+            &connection,
         );
         assert!(matches!(error, Err(Error::RefusedProxy(_))), "{error:?}");
     }

@@ -12,11 +12,10 @@ use runtime::ObjectKey;
 use sha2::{Digest as _, Sha256};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{NAME, failures::object_name, journal::Ticket};
+use crate::{NAME, event::object_name, journal::Ticket};
 
 /// Maximum number of lines of a digest; further events are counted.
 const LINES: usize = 50;
-/// Maximum number of lines of all digests together.
 const ALL_LINES: usize = 4000;
 /// Maximum number of events that the journal keeps for all digests together, and their maximum bytes.
 const ALL_TICKETS: usize = 20_000;
@@ -32,21 +31,17 @@ struct Line {
     times: u64,
 }
 
-/// The events that were collected for an Alert.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     lines: Vec<Line>,
     events: u64,
     errors: u64,
-    /// Number of events without a line.
     further: u64,
     interval: Duration,
     pub(super) tickets: Vec<Arc<Ticket>>,
-    /// Bytes of the events in the journal.
     bytes: u64,
 }
 
-/// The free quota of all digests.
 #[derive(Debug, Clone, Copy)]
 struct FreeQuota {
     lines: bool,
@@ -168,7 +163,6 @@ impl Digests {
         }
     }
 
-    /// Ends the digest of an Alert, and returns its collected events.
     pub(super) fn take(&self, key: &ObjectKey) -> Option<Collected> {
         let mut open = self.open.lock();
         open.remove(key)

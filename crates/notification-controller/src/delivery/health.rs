@@ -67,12 +67,10 @@ impl Health {
         self.alerts.report(alert, error);
     }
 
-    /// Returns the result of the last delivery of a Provider since the start of the process.
     pub(crate) fn provider(&self, key: &ObjectKey) -> Option<Result<(), String>> {
         self.providers.last(key)
     }
 
-    /// Returns the result of the last delivery of an Alert since the start of the process.
     pub(crate) fn alert(&self, key: &ObjectKey) -> Option<Result<(), String>> {
         self.alerts.last(key)
     }

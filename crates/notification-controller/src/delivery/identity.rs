@@ -18,14 +18,16 @@ use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccoun
 
 use crate::{
     Error,
-    providers::{self, Audience, Config},
+    providers::{
+        self,
+        interface::{Audience, Config},
+    },
 };
 
 /// Maximum size of a response of a token service, in bytes.
 const ANSWER: u64 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Cloud identities with a cache of their tokens.
 pub(crate) struct Identities {
     client: Client,
     addresses: AddressPolicy,
@@ -33,6 +35,18 @@ pub(crate) struct Identities {
     accounts: ServiceAccounts,
     logins: AccountTokens,
     tokens: CredentialCache<String, Secret<String>>,
+}
+
+/// Returns the fault of a Provider that names a service account while the feature gate is closed.
+pub(super) fn refused(spec: &ProviderSpec, object_identities: bool) -> Option<Fault> {
+    let is_named = spec.service_account_name.is_some();
+    (is_named && !object_identities).then(|| {
+        let message = format!(
+            "spec.serviceAccountName: the feature gate {OBJECT_IDENTITIES} is off: start the controller with \
+             --feature-gates={OBJECT_IDENTITIES}=true, or remove the field"
+        );
+        Fault::stall(Reason::FeatureGateDisabled, message)
+    })
 }
 
 impl Identities {
@@ -51,18 +65,6 @@ impl Identities {
             logins: AccountTokens::new(kept),
             tokens: CredentialCache::new(kept),
         }
-    }
-
-    /// Returns the fault of a Provider that names a service account while the feature gate is closed.
-    pub(super) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
-        let is_named = spec.service_account_name.is_some();
-        (is_named && !self.accounts.of_objects).then(|| {
-            let message = format!(
-                "spec.serviceAccountName: the feature gate {OBJECT_IDENTITIES} is off: start the controller with \
-                 --feature-gates={OBJECT_IDENTITIES}=true, or remove the field"
-            );
-            Fault::stall(Reason::FeatureGateDisabled, message)
-        })
     }
 
     /// Returns an access token for a Provider and its cache key; `None` if the Provider uses no identity.
@@ -109,7 +111,6 @@ impl Identities {
         Ok(Some((key, token.access)))
     }
 
-    /// Removes a rejected access token from the cache.
     pub(super) fn forget(&self, key: &str) {
         self.tokens.remove(&key.to_owned());
     }

@@ -42,17 +42,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Result of entering a lane: the item was accepted, or the quota is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Accepted,
     Full,
 }
 
-/// The end of a delivery.
 #[derive(Debug)]
 pub(super) enum Ended<T> {
-    /// The provider accepted it.
     Sent,
     /// It failed for good.
     Over,
@@ -60,10 +57,8 @@ pub(super) enum Ended<T> {
     Outage(T),
 }
 
-/// Delivers an item of a lane.
 pub(super) type Run<T> = Arc<dyn Fn(T, LanePermit) -> BoxFuture<'static, Ended<T>> + Send + Sync>;
 
-/// The end of a pause that a provider asked for.
 #[derive(Debug, Default)]
 struct Pause(Mutex<Option<Instant>>);
 
@@ -115,7 +110,6 @@ struct Waiting<T> {
     item: T,
     /// Position in the order of the lane.
     number: u64,
-    /// Bytes in the quotas.
     cost: u64,
     /// Bytes of the event if it is in memory.
     in_memory: Option<u64>,
@@ -158,7 +152,6 @@ impl<T> Clone for Lanes<T> {
 struct Worker<T> {
     lanes: Lanes<T>,
     key: ObjectKey,
-    /// Bytes of the item in progress.
     cost: u64,
 }
 
@@ -173,14 +166,12 @@ impl<T> Drop for Worker<T> {
 }
 
 pub(super) struct New {
-    /// Bytes of its event.
     pub(super) size: u64,
     /// The event can be read back.
     pub(super) is_readable: bool,
 }
 
 impl<T: Send + 'static> Lanes<T> {
-    /// Returns lanes that share a quota of bytes.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
             table: Arc::new(Mutex::new(Table {

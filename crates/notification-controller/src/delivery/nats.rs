@@ -5,20 +5,21 @@ use std::{io, time::Duration};
 use net::{AddressPolicy, ConnectError, Unresolved};
 use serde::Deserialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use url::{Host, Url};
+use url::Url;
 
-use super::{clients::Clients, config::Route, send::Attempt};
-use crate::{Error, providers::nats::Publish};
+use super::{
+    attempt::Attempt,
+    clients::{Clients, nats_host, nats_port},
+    settings::Connection,
+};
+use crate::{Error, providers::nats::publish::Publish};
 
-const PORT: u16 = 4222;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum length of a line of a server, in bytes: `INFO` lists all addresses.
 const LINE: usize = 64 << 10;
-/// Maximum number of lines before an expected one.
 const LINES: usize = 64;
 const BROKEN: Error = Error::Unreachable("the connection broke off");
 
-/// The first line of a server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Info {
@@ -28,25 +29,14 @@ struct Info {
     max_payload: Option<u64>,
 }
 
-/// A TCP or TLS connection.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Returns the host of a server. URLs of this scheme have it as a domain, even if it is an IP address.
-pub(super) fn host(server: &Url) -> Result<Host, Error> {
-    let host = server.host_str().ok_or(Error::BadAddress)?;
-    Host::parse(host).map_err(|_| Error::BadAddress)
-}
-
-pub(super) fn port(server: &Url) -> u16 {
-    server.port().unwrap_or(PORT)
-}
-
 /// Publishes to the first server that answers.
-pub(super) async fn attempt(clients: &Clients, route: &Route, publish: &Publish) -> Attempt {
+pub(super) async fn attempt(clients: &Clients, connection: &Connection, publish: &Publish) -> Attempt {
     let mut last = Attempt::Final(Error::NoAddress);
     for server in &publish.servers {
-        last = match to(clients.addresses(), route, server.expose(), publish).await {
+        last = match to(clients.addresses(), connection, server.expose(), publish).await {
             Ok(()) => return Attempt::Taken,
             Err(Failed::Again(error)) => Attempt::Again(error, None),
             Err(Failed::Final(error)) => Attempt::Final(error),
@@ -55,7 +45,6 @@ pub(super) async fn attempt(clients: &Clients, route: &Route, publish: &Publish)
     last
 }
 
-/// The reason why a server did not accept a message.
 #[derive(Debug)]
 enum Failed {
     Again(Error),
@@ -74,9 +63,14 @@ impl From<Error> for Failed {
     }
 }
 
-async fn to(policy: &AddressPolicy, route: &Route, server: &Url, publish: &Publish) -> Result<(), Failed> {
-    let host = host(server)?;
-    let connected = net::connect(policy, &host, port(server), CONNECT).await;
+async fn to(
+    policy: &AddressPolicy,
+    connection: &Connection,
+    server: &Url,
+    publish: &Publish,
+) -> Result<(), Failed> {
+    let host = nats_host(server)?;
+    let connected = net::connect(policy, &host, nats_port(server), CONNECT).await;
     let stream = connected.map_err(|error| match error {
         ConnectError::Unresolved(Unresolved::Refused(why)) => Failed::Final(Error::RefusedAddress(why)),
         ConnectError::Unresolved(_) => Failed::Final(Error::Unresolved),
@@ -87,7 +81,7 @@ async fn to(policy: &AddressPolicy, route: &Route, server: &Url, publish: &Publi
     })?;
     let mut reader = BufReader::new(stream);
     let info = info(&mut reader).await?;
-    let sealed = info.tls_required || server.scheme() == "tls" || !route.tls.is_default();
+    let sealed = info.tls_required || server.scheme() == "tls" || !connection.tls.is_default();
     if !sealed {
         return publish_over(&mut BufReader::new(reader.into_inner()), &info, server, publish).await;
     }
@@ -96,7 +90,7 @@ async fn to(policy: &AddressPolicy, route: &Route, server: &Url, publish: &Publi
             "it sent something before the encryption",
         )));
     }
-    let tls = route.tls.settings();
+    let tls = connection.tls.settings();
     let shaken = tls.connect(&host, reader.into_inner()).await;
     let shaken = shaken.map_err(|_| Error::Certificates("a certificate cannot be used"))?;
     let stream = shaken.map_err(|_| Failed::Again(Error::Unreachable("the connection failed")))?;

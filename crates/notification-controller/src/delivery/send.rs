@@ -12,10 +12,13 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use super::{clients::Clients, config::Route, lanes::LanePermit, nats};
+use super::{attempt::Attempt, clients::Clients, lanes::LanePermit, nats, settings::Connection};
 use crate::{
     Error,
-    providers::{Check, Request, Step, nats::Publish},
+    providers::{
+        interface::{Check, Request, Step},
+        nats::publish::Publish,
+    },
 };
 
 /// Attempts after the first.
@@ -33,32 +36,24 @@ const STEPS: usize = 8;
 
 static READING: Semaphore = Semaphore::const_new(LONG_ANSWERS);
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
-    Taken,
-    /// Success, with the body of the response.
-    Answered(Vec<u8>),
-    Final(Error),
-    /// Another attempt may succeed, after the time that the provider asked for.
-    Again(Error, Option<Duration>),
-}
-
-/// The transport to a provider.
 pub(super) struct Transport<'a> {
     clients: &'a Clients,
-    route: Route,
+    connection: Connection,
     http: Client,
     permit: &'a LanePermit,
 }
 
 impl<'a> Transport<'a> {
-    /// Finds or makes the client for a route.
-    /// Fails when its certificates or proxy cannot be used.
-    pub(super) fn new(clients: &'a Clients, route: Route, permit: &'a LanePermit) -> Result<Self, Error> {
-        let http = clients.get(&route)?;
+    /// Fails when the certificates or the proxy cannot be used.
+    pub(super) fn new(
+        clients: &'a Clients,
+        connection: Connection,
+        permit: &'a LanePermit,
+    ) -> Result<Self, Error> {
+        let http = clients.get(&connection)?;
         Ok(Self {
             clients,
-            route,
+            connection,
             http,
             permit,
         })
@@ -107,7 +102,7 @@ impl Task<'_> {
         match self {
             Self::Send(request) => attempt(&transport.http, request, false).await,
             Self::Ask(request) => attempt(&transport.http, request, true).await,
-            Self::Publish(publish) => nats::attempt(transport.clients, &transport.route, publish).await,
+            Self::Publish(publish) => nats::attempt(transport.clients, &transport.connection, publish).await,
         }
     }
 }

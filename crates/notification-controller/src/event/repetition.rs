@@ -4,7 +4,6 @@ use std::{borrow::Cow, iter::Peekable};
 
 /// Replaces a part of a message that differs between repetitions. Not longer than any such part.
 const MARK: &str = "\0";
-/// Units of time after a number and a space.
 const TIME_UNITS: [&str; 14] = [
     "millisecond",
     "milliseconds",
@@ -30,7 +29,6 @@ const NOUNS: [&str; 3] = ["attempt", "attempts", "retries"];
 /// Words before the number that they name, unless they are verbs: `retry 3 of 5`, but not `retry 3 objects`.
 const VERBS: [&str; 2] = ["retry", "try"];
 
-/// Decides if an event repeats another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     /// Every character counts, as in the original.
@@ -117,7 +115,6 @@ fn lasting(message: &str) -> String {
     lasting
 }
 
-/// The meaning of a number that follows from the words before it.
 #[derive(Debug, Clone, Copy)]
 enum Naming {
     Nothing,
@@ -156,7 +153,6 @@ fn is_count(text: &str) -> bool {
     is_number(count) && is_number(limit)
 }
 
-/// Returns true for a decimal number without sign or exponent.
 fn is_number(text: &str) -> bool {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

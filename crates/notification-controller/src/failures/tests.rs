@@ -38,7 +38,6 @@ fn failures_count_up_to_the_threshold() {
         assert_eq!(after_failure(past.as_ref(), 3, &event(), tag), (expected, None));
     }
     assert_eq!(past.unwrap().failures, 3);
-    // Without a threshold, the first failure is sent, and a repetition is not.
     let (failure, state) = after_failure(None, 1, &event(), 1);
     assert!(failure.is_sent(true));
     assert!(!after_failure(state.as_ref(), 1, &event(), 2).0.is_sent(true));

@@ -14,7 +14,6 @@ type Reading = (u64, oneshot::Sender<Option<Vec<u8>>>);
 pub(super) struct Readings(mpsc::Sender<Reading>);
 
 impl Readings {
-    /// Starts the thread.
     /// Fails when the system refuses another thread.
     pub(super) fn start(reader: Reader) -> io::Result<Self> {
         let (readings, received) = mpsc::channel();
@@ -24,7 +23,6 @@ impl Readings {
         Ok(Self(readings))
     }
 
-    /// Returns the payload of a live event, or `None` if it can't be read.
     pub(super) async fn read(&self, id: u64) -> Option<Vec<u8>> {
         let (read, answer) = oneshot::channel();
         self.0.send((id, read)).ok()?;

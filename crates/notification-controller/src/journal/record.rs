@@ -12,7 +12,6 @@ const PART: u8 = b'P';
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record<'a> {
-    /// An event with its payload.
     Add(u64, &'a [u8]),
     Done(u64),
     /// The end of one delivery of an event.
@@ -46,7 +45,6 @@ pub(super) fn encode(record: &Record<'_>, to: &mut Vec<u8>) {
     to.extend_from_slice(&body);
 }
 
-/// Returns the length of the record of an event, in bytes.
 pub(super) fn length(payload: &[u8]) -> u64 {
     (HEAD + 9 + payload.len()) as u64
 }

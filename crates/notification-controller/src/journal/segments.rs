@@ -75,7 +75,6 @@ struct Segment {
     has_parts: bool,
 }
 
-/// The segments of a directory, and the positions of the live events.
 #[derive(Debug)]
 pub(super) struct Segments {
     reader: Reader,
@@ -90,7 +89,6 @@ pub(super) struct Segments {
     _lock: File,
 }
 
-/// The end of an event, or of one of its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Event(u64),
@@ -101,9 +99,7 @@ pub(super) enum Ended {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Live<T> {
     pub(super) id: u64,
-    /// Length of its record, in bytes.
     pub(super) length: u32,
-    /// Its deliveries that have ended.
     pub(super) parts: Vec<u64>,
     pub(super) summary: T,
 }
@@ -167,7 +163,6 @@ impl Segments {
         self.bytes
     }
 
-    /// Returns the first unused ID.
     pub(super) fn next_id(&self) -> u64 {
         self.next
     }
@@ -235,7 +230,6 @@ impl Segments {
             .map_or(0, |segment| segment.length)
     }
 
-    /// Removes, starts and compacts segments if necessary.
     fn tidy(&mut self) -> io::Result<()> {
         self.sweep();
         if self.length() > LENGTH {
@@ -353,7 +347,6 @@ impl Segments {
     }
 }
 
-/// The live events of segments that are read from the oldest on.
 struct Leftovers<T> {
     events: BTreeMap<u64, (Position, T)>,
     parts: BTreeMap<u64, Vec<u64>>,

@@ -16,7 +16,6 @@ pub(crate) struct Ticket {
     /// Time of its acceptance, in seconds of Unix time.
     at: i64,
     tag: u64,
-    /// Length of its record, in bytes.
     length: u32,
     /// Deliveries that ended in an earlier process.
     ended: Box<[u64]>,
@@ -56,12 +55,10 @@ impl Ticket {
         self.length
     }
 
-    /// Returns true if the event can be read back.
     pub(crate) fn is_readable(&self) -> bool {
         self.journal.files.is_some()
     }
 
-    /// Returns true if the event was accepted so long ago that it is given up.
     pub(crate) fn is_old(&self) -> bool {
         is_old(self.at, jiff::Timestamp::now().as_second())
     }

@@ -12,9 +12,9 @@ use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severit
 use super::outcome;
 use crate::{
     alerts,
-    delivery::Dispatcher,
+    delivery::Reports,
     extensions,
-    providers::{self, Takes},
+    providers::{self, interface::Takes},
     store::Store,
 };
 
@@ -25,16 +25,16 @@ const INTERVAL: Duration = Duration::from_secs(600);
 
 pub(crate) struct Alerts {
     store: Store,
-    dispatcher: Arc<Dispatcher>,
+    reports: Arc<Reports>,
     own_namespace_only: bool,
 }
 
 impl Alerts {
     /// With `own_namespace_only`, alerts must not name other namespaces.
-    pub(crate) fn new(store: Store, dispatcher: Arc<Dispatcher>, own_namespace_only: bool) -> Self {
+    pub(crate) fn new(store: Store, reports: Arc<Reports>, own_namespace_only: bool) -> Self {
         Self {
             store,
-            dispatcher,
+            reports,
             own_namespace_only,
         }
     }
@@ -43,7 +43,7 @@ impl Alerts {
 impl Alerts {
     fn delivered(&self, object: &Alert) -> Option<super::Delivered> {
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-        self.dispatcher.health().alert(&key)
+        self.reports.health().alert(&key)
     }
 
     fn takes(&self, object: &Alert) -> Option<Takes> {

@@ -10,25 +10,34 @@ use kube::ResourceExt;
 use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
-use crate::{Error, delivery::Dispatcher};
+use crate::{
+    Error,
+    delivery::{Reports, Routes, Sender},
+};
 
 /// Interval of ready providers: their Secret may change.
 const INTERVAL: Duration = Duration::from_secs(600);
 
 pub(crate) struct Providers {
-    dispatcher: Arc<Dispatcher>,
+    routes: Arc<Routes>,
+    sender: Arc<Sender>,
+    reports: Arc<Reports>,
 }
 
 impl Providers {
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>) -> Self {
-        Self { dispatcher }
+    pub(crate) fn new(routes: Arc<Routes>, sender: Arc<Sender>, reports: Arc<Reports>) -> Self {
+        Self {
+            routes,
+            sender,
+            reports,
+        }
     }
 }
 
 impl Providers {
     fn delivered(&self, object: &Provider) -> Option<super::Delivered> {
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-        self.dispatcher.health().provider(&key)
+        self.reports.health().provider(&key)
     }
 }
 
@@ -48,7 +57,7 @@ impl Reconciler for Providers {
     }
 
     fn validate(&self, object: &Provider) -> Result<(), Fault> {
-        self.dispatcher.refused(&object.spec).map_or(Ok(()), Err)
+        self.routes.refused(&object.spec).map_or(Ok(()), Err)
     }
 
     fn progressing(&self, _: &Provider) -> Option<ProviderStatus> {
@@ -66,7 +75,7 @@ impl Reconciler for Providers {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Provider>) -> Outcome<ProviderStatus> {
-        match self.dispatcher.examine(pass.object).await {
+        match self.sender.examine(pass.object).await {
             Ok(()) => {
                 let past = pass.object.status.as_ref();
                 outcome(

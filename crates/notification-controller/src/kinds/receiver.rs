@@ -11,7 +11,6 @@ use runtime::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity, secret};
 
 use crate::receivers;
 
-/// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
 pub(crate) struct Receivers {
@@ -26,7 +25,7 @@ impl Receivers {
     async fn path(&self, pass: &Pass<'_, Receiver>) -> Result<String, Fault> {
         let failed = |why: String| Fault::retry(Reason::TokenNotFound, why);
         let reference = pass.object.spec.secret_ref.as_ref();
-        let needed = receivers::kind_of(&pass.object.spec).is_some_and(receivers::Type::needs_secret);
+        let needed = receivers::find(&pass.object.spec).is_some_and(receivers::Type::needs_secret);
         let Some(reference) = reference.filter(|_| needed) else {
             return Ok(receivers::path(&[], pass.name, pass.namespace));
         };

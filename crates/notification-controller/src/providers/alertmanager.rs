@@ -3,7 +3,10 @@
 use api::Event;
 use serde_json::{Map, Value, json};
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 /// The end of an alert without one.

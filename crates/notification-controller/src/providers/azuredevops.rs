@@ -6,8 +6,8 @@ use http::header;
 use serde_json::json;
 
 use super::{
-    Audience, Config, ProviderType, Step, Takes,
     git::{self, Listed, Repository, States, Status},
+    interface::{Audience, Config, ProviderType, Step, Takes},
     wire,
 };
 use crate::Error;

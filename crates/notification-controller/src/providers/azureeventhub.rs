@@ -12,7 +12,11 @@ use http::header;
 use sha2::Sha256;
 use url::{Url, form_urlencoded::byte_serialize};
 
-use super::{Audience, Config, ProviderType, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Audience, Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 /// Lifetime of a signature, in seconds.

@@ -5,8 +5,8 @@ use serde_json::json;
 use url::Url;
 
 use super::{
-    Config, ProviderType, Step, Takes,
     git::{self, Listed, Repository, States, Status},
+    interface::{Config, ProviderType, Step, Takes},
     wire,
 };
 use crate::Error;

@@ -5,8 +5,8 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
-    Config, ProviderType, Step, Takes,
     git::{self, Repository, States, Status},
+    interface::{Config, ProviderType, Step, Takes},
     wire,
 };
 use crate::Error;

@@ -6,11 +6,12 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Config, ProviderType, Request, Step, Takes,
     git::{self, Repository},
     gitea,
     github::Hub,
-    gitlab, wire,
+    gitlab,
+    interface::{Config, ProviderType, Request, Step, Takes},
+    wire,
 };
 use crate::Error;
 
@@ -133,7 +134,7 @@ fn gitlab(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
             };
             Ok(vec![Step::Send(login(request)?)])
         };
-        Ok(vec![Step::Ask(asked, Box::new(next) as super::Next)])
+        Ok(vec![Step::Ask(asked, Box::new(next) as super::interface::Next)])
     };
     Ok(vec![Step::Ask(user, Box::new(next))])
 }
@@ -168,7 +169,7 @@ fn gitea(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
             };
             Ok(vec![Step::Send(gitea::login(request, &config)?)])
         };
-        Ok(vec![Step::Ask(asked, Box::new(next) as super::Next)])
+        Ok(vec![Step::Ask(asked, Box::new(next) as super::interface::Next)])
     };
     Ok(vec![Step::Ask(user, Box::new(next))])
 }
@@ -187,7 +188,6 @@ mod tests {
         event
     }
 
-    /// Returns the requests without a comment, and with one of the own user and one of somebody else.
     fn both(kind: ProviderType, address: &str, user: &Value, own: &Value, other: &Value) -> [Vec<String>; 2] {
         let config = with(address, "", "t0ken");
         let mut none = follow(kind, &event(), &config, &[&user.to_string(), "[]"]);

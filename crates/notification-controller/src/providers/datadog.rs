@@ -4,7 +4,10 @@ use api::{Event, Secret};
 use http::HeaderName;
 use serde_json::json;
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 const KEY: HeaderName = HeaderName::from_static("dd-api-key");

@@ -4,8 +4,8 @@ use api::{Event, Secret};
 use serde_json::Value;
 
 use super::{
-    Config, ProviderType, Step, Takes, slack,
-    wire::{self},
+    interface::{Config, ProviderType, Step, Takes},
+    slack, wire,
 };
 use crate::Error;
 

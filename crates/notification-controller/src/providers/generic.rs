@@ -4,7 +4,10 @@ use api::Event;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Config, ProviderType, Request, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Request, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
@@ -15,7 +18,6 @@ pub(super) const TYPE: ProviderType = ProviderType {
 
 const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");
 
-/// Makes the request.
 /// Fails when the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let body = encode(event)?;

@@ -5,7 +5,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
-use super::{Config, ProviderType, Request, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Config, ProviderType, Request, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

@@ -4,16 +4,17 @@ use api::{Event, Secret};
 use serde_json::Value;
 use url::Url;
 
-use super::{Check, Config, Request, Step, wire};
+use super::{
+    interface::{Check, Config, Request, Step},
+    wire,
+};
 use crate::Error;
 
 const NO_REPOSITORY: Error = Error::Config("the address is not the URL of a Git repository");
 const NO_REVISION: Error = Error::Event("missing revision metadata: the event names no commit");
 
-/// The repository in the address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repository {
-    /// The server: scheme, host and port.
     pub(super) server: Url,
     /// The segments of the path, without `.git`.
     pub(super) path: Vec<String>,
@@ -77,11 +78,9 @@ pub(super) struct Status {
     pub(super) commit: String,
     /// The name of the state on the server.
     pub(super) state: &'static str,
-    /// The reason of the event in words.
     pub(super) description: String,
 }
 
-/// The names of states on a server.
 pub(super) struct States {
     pub(super) success: &'static str,
     pub(super) failure: &'static str,
@@ -190,11 +189,10 @@ pub(super) fn change_request(event: &Event) -> Result<String, Error> {
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
-    use crate::providers::{ProviderType, fixture};
+    use crate::providers::{fixture, interface::ProviderType};
 
     pub(crate) const HASH: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    /// Returns an event about a commit.
     pub(crate) fn event() -> Event {
         let mut event = fixture::event();
         event

@@ -5,8 +5,8 @@ use http::header;
 use serde_json::json;
 
 use super::{
-    Config, ProviderType, Request, Step, Takes,
     git::{self, Listed, Repository, States, Status},
+    interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
 use crate::Error;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{
-    Config, ProviderType, Request, Step, Takes,
     git::{Listed, Repository, States, Status},
+    interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
 use crate::Error;
@@ -72,7 +72,6 @@ impl Login {
         Ok(Self(headers))
     }
 
-    /// Returns the request with these headers.
     pub(super) fn on(&self, mut request: Request) -> Request {
         request.headers.extend(self.0.clone());
         request

@@ -3,7 +3,11 @@
 use api::{Event, Secret};
 use serde_json::json;
 
-use super::{Config, ProviderType, Step, Takes, github::Hub, wire};
+use super::{
+    github::Hub,
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

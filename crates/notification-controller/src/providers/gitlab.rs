@@ -5,8 +5,8 @@ use http::HeaderName;
 use serde_json::json;
 
 use super::{
-    Config, ProviderType, Step, Takes,
     git::{self, Listed, Repository, States, Status},
+    interface::{Config, ProviderType, Step, Takes},
     wire,
 };
 use crate::Error;

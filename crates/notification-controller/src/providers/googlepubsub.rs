@@ -10,7 +10,11 @@ use http::{HeaderValue, header};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{Audience, Config, ProviderType, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Audience, Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com/";
@@ -55,7 +59,6 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     Ok(vec![Step::Ask(ask, Box::new(next))])
 }
 
-/// Returns the URL for messages of a topic.
 fn topic(address: &str, topic: &str) -> Result<Url, Error> {
     const FORM: Error =
         Error::Config("the address is neither the ID of a project nor the URL of an endpoint with one");
@@ -80,7 +83,6 @@ fn topic(address: &str, topic: &str) -> Result<Url, Error> {
     )
 }
 
-/// Returns the token request for credentials in JSON.
 fn credentials(token: &str) -> Result<cloud::TokenRequest, Error> {
     const FORM: Error = Error::Config(
         "the key token in the Secret of spec.secretRef is no valid key of a Google service account in JSON",

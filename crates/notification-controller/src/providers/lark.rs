@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use api::Event;
 use serde_json::json;
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

@@ -7,7 +7,11 @@ use http::Method;
 use serde_json::json;
 use sha2::Digest as _;
 
-use super::{Config, ProviderType, Request, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Config, ProviderType, Request, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

@@ -3,7 +3,10 @@
 use api::Event;
 use serde_json::{Value, json};
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 /// Suffix of the hosts of old connectors.

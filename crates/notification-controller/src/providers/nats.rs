@@ -2,55 +2,26 @@
 //!
 //! Publishing needs five lines of the text protocol: see `delivery/nats.rs`, which sends the message.
 
+pub mod publish;
+
 use api::{Event, Secret};
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use bytes::Bytes;
-use data_encoding::BASE32_NOPAD;
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Config, ProviderType, Step, Takes, generic};
+use super::{
+    generic,
+    interface::{Config, ProviderType, Step, Takes},
+};
 use crate::Error;
+use publish::{BAD_SEED, Login, Publish};
 
-/// Maximum number of servers of an address.
 const SERVERS: usize = 8;
-/// Kinds of keys, in the upper bits of their first byte: seeds, and users.
-const SEED: u8 = 18 << 3;
-const USER: u8 = 20 << 3;
-const BAD_SEED: Error =
-    Error::Config("the key nkey or creds in the Secret of spec.secretRef has no seed of a user (SU..)");
 
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "nats",
     steps,
     takes: Takes::News,
 };
-
-/// A message with the servers and the login.
-#[derive(Debug, Clone)]
-pub struct Publish {
-    /// The servers, in the order of attempts; one suffices.
-    pub servers: Vec<Secret<Url>>,
-    pub subject: String,
-    /// The ID by which streams drop repetitions.
-    pub id: String,
-    pub payload: Bytes,
-    login: Login,
-}
-
-#[derive(Debug, Clone)]
-enum Login {
-    /// The credentials of the address, if it has any.
-    Address,
-    User(String, Secret<String>),
-    /// The seed of a key, and the claims that name it.
-    Key {
-        seed: Secret<String>,
-        claims: Option<Secret<String>>,
-    },
-}
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     if config.proxied {
@@ -140,101 +111,12 @@ fn login(config: &Config) -> Result<Login, Error> {
     })
 }
 
-impl Publish {
-    /// Returns the line that logs in to a server, which may have sent a nonce to sign.
-    /// Fails when the key is invalid, or the server sent no nonce for it.
-    pub fn connect(&self, nonce: Option<&str>, server: Option<&Url>) -> Result<Secret<Vec<u8>>, Error> {
-        let mut fields = json!({
-            "verbose": false, "pedantic": false, "echo": false, "headers": true, "protocol": 1, "lang": "rust",
-            "name": "weir", "version": env!("CARGO_PKG_VERSION"),
-        });
-        let mut set = |field: &str, value: &str| super::wire::set(&mut fields, field, value);
-        match &self.login {
-            Login::User(user, password) => {
-                set("user", user);
-                set("pass", password.expose());
-            }
-            Login::Key { seed, claims } => {
-                let key = key(seed.expose())?;
-                let nonce = nonce.ok_or(Error::Protocol("it asked for no signature by the key"))?;
-                let signature = URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()));
-                set("sig", &signature);
-                match claims {
-                    Some(claims) => set("jwt", claims.expose()),
-                    None => set("nkey", &public(&key)),
-                }
-            }
-            Login::Address => {
-                let text = |text: &str| {
-                    percent_encoding::percent_decode_str(text)
-                        .decode_utf8_lossy()
-                        .into_owned()
-                };
-                match server.map(|url| (text(url.username()), url.password().map(text))) {
-                    Some((user, Some(password))) => {
-                        set("user", &user);
-                        set("pass", &password);
-                    }
-                    Some((token, None)) if !token.is_empty() => set("auth_token", &token),
-                    _ => {}
-                }
-            }
-        }
-        Ok(Secret::new(format!("CONNECT {fields}\r\n").into_bytes()))
-    }
-
-    /// Encodes the message, with its ID if the server supports headers.
-    #[must_use]
-    pub fn message(&self, headers: bool) -> Vec<u8> {
-        let head = match headers {
-            true => format!("NATS/1.0\r\nNats-Msg-Id: {}\r\n\r\n", self.id),
-            false => String::new(),
-        };
-        let total = head.len() + self.payload.len();
-        let line = match headers {
-            true => format!("HPUB {} {} {total}\r\n", self.subject, head.len()),
-            false => format!("PUB {} {total}\r\n", self.subject),
-        };
-        [line.as_bytes(), head.as_bytes(), &self.payload, b"\r\n"].concat()
-    }
-}
-
-/// Returns the key pair of a seed of a user.
-fn key(seed: &str) -> Result<Ed25519KeyPair, Error> {
-    let raw = BASE32_NOPAD.decode(seed.as_bytes()).map_err(|_| BAD_SEED)?;
-    let (body, sum) = raw.split_last_chunk::<2>().ok_or(BAD_SEED)?;
-    let [first, second, seed @ ..] = body else {
-        return Err(BAD_SEED);
-    };
-    let kind = ((first & 7) << 5) | (second >> 3);
-    if crc16(body).to_le_bytes() != *sum || first & 0xf8 != SEED || kind != USER {
-        return Err(BAD_SEED);
-    }
-    Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BAD_SEED)
-}
-
-/// Returns the name of a user's public key: `U..`.
-fn public(key: &Ed25519KeyPair) -> String {
-    let mut raw = vec![USER];
-    raw.extend_from_slice(key.public_key().as_ref());
-    raw.extend(crc16(&raw).to_le_bytes());
-    BASE32_NOPAD.encode(&raw)
-}
-
-/// Returns the checksum of keys: CRC-16/XMODEM.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |sum, byte| {
-        (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| {
-            (sum << 1) ^ if sum & 0x8000 == 0 { 0 } else { 0x1021 }
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
     use serde_json::Value;
 
-    use super::*;
+    use super::{publish::key, *};
     use crate::providers::fixture::{event, with};
 
     /// A seed and its public key, from the documentation of NATS.

@@ -5,7 +5,10 @@ use http::header;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

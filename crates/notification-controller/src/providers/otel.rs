@@ -4,10 +4,13 @@ use api::{Event, Secret};
 use http::{HeaderValue, header};
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, ProviderType, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
-/// The path of an address without one.
 const PATH: [&str; 2] = ["v1", "traces"];
 
 pub(super) const TYPE: ProviderType = ProviderType {
@@ -35,7 +38,6 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     Ok(vec![Step::Send(request)])
 }
 
-/// Encodes an `ExportTraceServiceRequest` with one span.
 fn spans(event: &Event, config: &Config) -> Result<Vec<u8>, Error> {
     let (kind, namespace, name) = wire::object(event);
     let alert = &config.alert;
@@ -102,7 +104,6 @@ fn attribute(key: &str, value: &str) -> Vec<u8> {
     pair
 }
 
-/// Writes a length-delimited field of Protocol Buffers.
 fn bytes(to: &mut Vec<u8>, field: u64, value: &[u8]) {
     varint(to, field << 3 | 2);
     varint(to, value.len() as u64);
@@ -130,7 +131,7 @@ fn varint(to: &mut Vec<u8>, mut value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::{AlertName, fixture};
+    use crate::providers::{fixture, interface::AlertName};
 
     /// Returns the fields of a message: number and contents of length-delimited ones, the other ones as little-endian bytes.
     fn fields(mut from: &[u8]) -> Vec<(u64, Vec<u8>)> {

@@ -2,7 +2,10 @@
 
 use api::Event;
 
-use super::{Config, ProviderType, Step, Takes, slack, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    slack, wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

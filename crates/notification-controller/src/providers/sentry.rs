@@ -6,7 +6,11 @@ use http::{HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, ProviderType, Step, Takes, generic, wire};
+use super::{
+    generic,
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 const AUTH: HeaderName = HeaderName::from_static("x-sentry-auth");

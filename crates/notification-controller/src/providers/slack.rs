@@ -4,7 +4,7 @@ use api::{Event, Severity};
 use serde_json::{Value, json};
 
 use super::{
-    Check, Config, ProviderType, Request, Step, Takes,
+    interface::{Check, Config, ProviderType, Request, Step, Takes},
     wire::{self, title},
 };
 use crate::Error;

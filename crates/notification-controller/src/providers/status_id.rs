@@ -7,12 +7,11 @@ use api::{
 use cel::{Program, Scope, Value, Variables};
 use serde::Serialize;
 
-use super::Takes;
+use super::interface::Takes;
 use crate::Error;
 
 const FIELD: &str = "spec.commitStatusExpr";
 const SCOPE: Scope<'_> = Scope::Declared(&["event", "alert", "provider"]);
-/// Maximum length of a name, in characters.
 const LENGTH: usize = 1024;
 
 /// Returns the fault of an invalid expression: the type sets no commit statuses, or it doesn't compile. Its value is known

@@ -6,7 +6,10 @@ use api::{Event, Secret};
 use serde_json::json;
 use url::Url;
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 const API: &str = "https://api.telegram.org/";

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Check, Config, Request};
+use super::interface::{Check, Config, Request};
 use crate::Error;
 
 impl Config {
@@ -26,13 +26,11 @@ impl Config {
         Ok(self.address.as_ref().ok_or(Error::NoAddress)?.expose())
     }
 
-    /// Returns the token if it is not empty.
     pub(super) fn token(&self) -> Option<&str> {
         let token = self.token.as_ref().map(|token| token.expose().as_str());
         token.filter(|token| !token.is_empty())
     }
 
-    /// Returns the token; fails without one.
     pub(super) fn required_token(&self) -> Result<&str, Error> {
         self.token().ok_or(Error::Config(
             "no token: set the key token in the Secret of spec.secretRef",
@@ -57,7 +55,6 @@ impl Config {
         }
     }
 
-    /// Returns the token or, without one, the password.
     pub(super) fn token_or_password(&self) -> Result<&str, Error> {
         let password = self.password.as_ref().map(|password| password.expose().as_str());
         self.token().or(password).ok_or(Error::Config(
@@ -70,7 +67,6 @@ impl Config {
         Some((self.username.as_deref()?, self.password.as_ref()?.expose()))
     }
 
-    /// Returns the channel; fails without one.
     pub(super) fn required_channel(&self) -> Result<&str, Error> {
         match self.channel.as_str() {
             "" => Err(Error::Config("no channel: set spec.channel")),
@@ -130,7 +126,6 @@ pub(super) fn bearer(headers: &mut HeaderMap, config: &Config) -> Result<(), Err
     }
 }
 
-/// Sets name and password as basic authentication.
 pub(super) fn basic(headers: &mut HeaderMap, user: &str, password: &str) -> Result<(), Error> {
     let login = STANDARD.encode(format!("{user}:{password}"));
     secret_header(headers, header::AUTHORIZATION, &format!("Basic {login}"))
@@ -166,7 +161,6 @@ pub(super) fn is_error(event: &Event) -> bool {
     event.severity == Severity::Error
 }
 
-/// Returns true if the event reports work in progress.
 pub(super) fn is_progressing(event: &Event) -> bool {
     event.reason == "Progressing"
 }

@@ -4,7 +4,10 @@ use api::{Event, Secret};
 use http::header;
 use serde_json::json;
 
-use super::{Config, ProviderType, Step, Takes, wire};
+use super::{
+    interface::{Config, ProviderType, Step, Takes},
+    wire,
+};
 use crate::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {

@@ -3,13 +3,15 @@
 use api::notification::ReceiverSpec;
 use cel::{EvalError, Program, Scope, Value, Variables};
 
+use super::oidc;
+
 const SCOPE: Scope<'_> = Scope::Declared(&["res", "req", "claims"]);
 /// The scope of Receivers whose senders have no claims.
 const WITHOUT_CLAIMS: Scope<'_> = Scope::Declared(&["res", "req"]);
 
 fn scope(spec: &ReceiverSpec) -> Scope<'static> {
     match spec.type_.as_str() {
-        super::OIDC => SCOPE,
+        oidc::TYPE => SCOPE,
         _ => WITHOUT_CLAIMS,
     }
 }
@@ -30,7 +32,6 @@ pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     })
 }
 
-/// The compiled filters of a Receiver, and the request.
 #[derive(Debug)]
 pub(super) struct Filters {
     all: Option<Program>,

@@ -123,7 +123,7 @@ impl State {
 fn path(receiver: &Receiver) -> Option<&str> {
     let status = receiver.status.as_ref()?;
     let path = status.webhook_path.as_deref().or(status.url.as_deref())?;
-    Some(path).filter(|path| path.starts_with(super::PREFIX))
+    Some(path).filter(|path| path.starts_with(super::path::PREFIX))
 }
 
 fn secret(key: &ObjectKey, receiver: &Receiver) -> Option<ObjectKey> {

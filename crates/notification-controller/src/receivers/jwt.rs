@@ -18,26 +18,22 @@ pub(crate) enum TokenError {
     /// It is not a signed token.
     #[error("the token is no JWT")]
     Malformed,
-    /// Its algorithm does not prove its signer.
     #[error("the algorithm of the token is not accepted")]
     Algorithm,
     #[error("the issuer has no key with the ID of the token")]
     UnknownKey,
-    /// It was not signed by the key, or was changed.
     #[error("the signature of the token is wrong")]
     Signature,
     #[error("the token has another issuer")]
     Issuer,
     #[error("the token has another audience")]
     Audience,
-    /// It is too old, or has no end.
     #[error("the token has expired")]
     Expired,
     #[error("the token is not valid yet")]
     TooEarly,
 }
 
-/// A token that is not verified.
 pub(crate) struct Unverified<'a> {
     algorithm: String,
     key: Option<String>,
@@ -107,7 +103,6 @@ impl<'a> Unverified<'a> {
     }
 }
 
-/// Checks the claims of a token that was signed by its issuer.
 fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64) -> Result<(), TokenError> {
     let issuer = claims.get("iss").and_then(Value::as_str);
     if !issuer.is_some_and(|issuer| issuers.contains(&issuer)) {

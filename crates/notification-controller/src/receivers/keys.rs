@@ -21,7 +21,6 @@ const MAX_AGE: Duration = Duration::from_secs(5 * 60);
 const MAX_STALE_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two requests to an issuer.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Maximum number of remembered issuers.
 const REMEMBERED: usize = 256;
 const MAX_BODY: u64 = 512 << 10;
 const TIMEOUTS: Timeouts = Timeouts {
@@ -38,7 +37,6 @@ pub(crate) enum KeysError {
         "the URL of the issuer, or of its keys, is invalid or refused (--allow-addresses makes exceptions)"
     )]
     Address,
-    /// The response was missing or unusable.
     #[error("the issuer, or the server of its keys, did not answer with status 200")]
     Unreachable,
     /// The discovery document or the keys are malformed, or the document names another issuer.
@@ -49,18 +47,14 @@ pub(crate) enum KeysError {
     Pause,
 }
 
-/// The location of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum KeyLocation {
-    /// An issuer with a discovery document.
     Issuer(String),
-    /// The URL of the keys themselves.
     Keys(String),
 }
 
 #[derive(Default)]
 struct Known {
-    /// The keys, and the time when they were fetched.
     keys: Option<(Arc<KeySet>, Instant)>,
     asked: Option<Instant>,
 }

@@ -7,11 +7,14 @@ use cel::{Program, Scope, Value, Variables};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    OIDC,
+    compute::compute,
     jwt::{TokenError, Unverified},
     keys::{KeyLocation, Keys},
-    types::Refused,
+    refused::Refused,
 };
+
+/// The type that needs no Secret.
+pub(super) const TYPE: &str = "generic-oidc";
 
 /// Audience of the tokens if the Receiver names none.
 const AUDIENCE: &str = "notification-controller";
@@ -21,7 +24,7 @@ const MOST: usize = 100;
 
 /// Checks the fields that belong to the type, as the CRD does where it has these rules.
 pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
-    if spec.type_ != OIDC {
+    if spec.type_ != TYPE {
         if !spec.oidc_providers.is_empty() {
             return Err("oidcProviders may only be set when type is 'generic-oidc'".to_owned());
         }
@@ -72,7 +75,6 @@ pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the first invalid expression, with the reason.
 pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     spec.oidc_providers.iter().enumerate().find_map(|(at, provider)| {
         let why = Rules::compile(provider).err()?;
@@ -104,7 +106,6 @@ impl<'a> Rules<'a> {
         Ok(rules)
     }
 
-    /// Returns the reason if the claims are refused.
     fn judge(&self, claims: &Value) -> Result<(), Refused> {
         let mut known: Vec<(String, Value)> = Vec::new();
         for (name, program) in &self.variables {
@@ -148,7 +149,7 @@ pub(super) async fn claims(
     let claims = verified(token, keys, &location, &[issuer], audience, now).await?;
     let claims = Value::from_json(&Json::Object(claims));
     let provider = provider.clone();
-    let judged = super::targets::apart(move || {
+    let judged = compute(move || {
         let rules = Rules::compile(&provider).map_err(Refused::new)?;
         rules.judge(&claims).map(|()| claims)
     });

@@ -24,11 +24,14 @@ use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Index, Keys, PREFIX, SYNC,
+    compute::compute,
     filters::Filters,
-    kind_of,
-    targets::{Targets, apart},
-    types::{Checks, Refused, Request, Verified},
+    index::{Index, SYNC},
+    keys::Keys,
+    path::PREFIX,
+    refused::Refused,
+    targets::Targets,
+    types::{self, Checks, Request, Verified},
 };
 use crate::{
     body,
@@ -40,7 +43,6 @@ use crate::{
 const MAX_BODY: usize = 3 * 1024 * 1024;
 /// Maximum bytes of the bodies of all requests.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
 /// The timeout for handling a request whose body was received.
 const HANDLING: Duration = Duration::from_secs(60);
@@ -153,7 +155,7 @@ impl Server {
                 receiver.spec.clone(),
                 verified.claims.unwrap_or_else(Value::empty_map),
             );
-            let filters = apart(move || {
+            let filters = compute(move || {
                 let request = match json {
                     true => Value::from_json(&serde_json::from_slice(&payload).ok()?),
                     false => Value::empty_map(),
@@ -187,7 +189,7 @@ impl Server {
         request: &Request<'_>,
     ) -> Result<Verified, Refused> {
         let spec = &receiver.spec;
-        let kind = kind_of(spec).ok_or_else(|| Refused::said("the type is unknown"))?;
+        let kind = types::find(spec).ok_or_else(|| Refused::said("the type is unknown"))?;
         let secret = match &spec.secret_ref {
             Some(reference) if kind.needs_secret() => secret::read(&self.client, namespace, &reference.name)
                 .await

@@ -15,27 +15,15 @@ use kube::{
     core::GroupVersionKind,
 };
 use serde_json::{Value as Json, json};
-use tokio::sync::Semaphore;
 
-use super::filters::Filters;
+use super::{compute::compute, filters::Filters};
 use crate::served::{ServedKinds, is_segment};
 
-/// Timeout of a response of the API server.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of objects of a request that are annotated at the same time.
 const AT_ONCE: usize = 8;
 /// Maximum number of objects of a page of a list.
 const PAGE: u32 = 250;
-/// Permits for evaluating expressions on strangers' requests, in the whole process.
-static EVALUATIONS: Semaphore = Semaphore::const_new(2);
-
-/// Computes outside the async threads, at most two at a time. `None` if it panicked.
-pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let _place = EVALUATIONS.acquire().await.ok()?;
-    tokio::task::spawn_blocking(work).await.ok()
-}
-
-/// The reason why a resource, or an object of it, was not annotated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum TargetError {
     #[error("references to other namespaces are not allowed (--no-cross-namespace-refs)")]
@@ -189,7 +177,7 @@ async fn object_of(
     let shown = format!("{}/{name}.{}", target.kind.kind, target.namespace);
     if let Some(filters) = filters {
         let json = json!({"apiVersion": target.kind.api_version, "kind": target.kind.kind, "metadata": without_managers(object)});
-        let passed = apart(move || filters.pass(at, Value::from_json(&json))).await;
+        let passed = compute(move || filters.pass(at, Value::from_json(&json))).await;
         let passed = passed.ok_or_else(|| TargetError::Filter("an internal error".to_owned()))?;
         if !passed.map_err(|error| TargetError::Filter(error.to_string()))? {
             tracing::debug!(resource = shown, "the filter leaves the resource out");
@@ -227,7 +215,6 @@ async fn requests(target: &Target, name: &str) -> Result<Json, TargetError> {
     Ok(annotations)
 }
 
-/// Waits for a response of the API server, with a timeout.
 async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TargetError> {
     match tokio::time::timeout(ANSWER, request).await {
         Ok(Ok(found)) => Ok(found),

@@ -15,44 +15,11 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 
 use super::{
-    jwt::TokenError,
-    keys::{KeyLocation, Keys, KeysError},
+    keys::{KeyLocation, Keys},
     oidc,
+    refused::Refused,
 };
 
-/// The reason why a request is refused, for the log: it contains no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused(String);
-
-impl Refused {
-    pub(super) fn new(why: String) -> Self {
-        Self(why)
-    }
-
-    pub(super) fn said(why: &str) -> Self {
-        Self(why.to_owned())
-    }
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<TokenError> for Refused {
-    fn from(error: TokenError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<KeysError> for Refused {
-    fn from(error: KeysError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// A request whose body was read.
 pub(super) struct Request<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
@@ -108,18 +75,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
 pub(super) struct Verified {
     /// The body for filters, if it differs from the body of the request.
     pub(super) payload: Option<Vec<u8>>,
-    /// The claims of the sender's token.
     pub(super) claims: Option<Value>,
 }
 
-/// Verifies senders.
 #[derive(Clone, Copy)]
 enum Check {
-    /// By the body, the headers and the token of the Secret.
     Token(fn(&Request<'_>, &[u8]) -> Result<(), Refused>),
-    /// By a token of Google.
     Google,
-    /// By a token of an issuer of the Receiver.
     Oidc,
 }
 
@@ -159,8 +121,11 @@ pub(super) struct Checks<'a> {
     pub(super) now: i64,
 }
 
+pub(crate) fn find(spec: &ReceiverSpec) -> Option<&'static Type> {
+    ALL.iter().find(|known| known.name == spec.type_)
+}
+
 impl Type {
-    /// Returns true if a Receiver of this type needs a Secret.
     pub(crate) fn needs_secret(&self) -> bool {
         !matches!(self.check, Check::Oidc)
     }
@@ -222,7 +187,6 @@ fn wrong() -> Refused {
     Refused::said("the signature or token is missing or wrong")
 }
 
-/// Verifies a signature in hexadecimal digits.
 fn signed<M: hmac::Mac + hmac::KeyInit>(key: &[u8], body: &[u8], signature: &str) -> Result<(), Refused> {
     let signature = hex::decode(signature).map_err(|_| wrong())?;
     let mac = <M as hmac::KeyInit>::new_from_slice(key).map_err(|_| wrong())?;

@@ -72,7 +72,6 @@ impl Allowed {
     }
 }
 
-/// A ServiceAccount that may send events, and its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
     namespace: String,

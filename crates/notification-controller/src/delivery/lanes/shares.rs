@@ -9,7 +9,6 @@ const NEW: u64 = 6;
 /// Part of the rest that deliveries of accepted events may fill, in eighths.
 const ACCEPTED: u64 = 7;
 
-/// The part of a share that may be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fill {
     /// An event that can be refused.

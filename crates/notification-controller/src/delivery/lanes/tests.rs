@@ -25,7 +25,6 @@ fn lanes() -> Lanes<usize> {
     Lanes::new(48 << 20)
 }
 
-/// Returns a worker function that runs a closure.
 fn run<F>(work: impl Fn(usize, LanePermit) -> F + Send + Sync + 'static) -> Run<usize>
 where
     F: Future<Output = Ended<usize>> + Send + 'static,
@@ -141,7 +140,6 @@ async fn thousands_wait_in_order_with_few_in_memory() {
         );
     }
     assert_eq!(in_memory.into_inner(), IN_MEMORY);
-    // Another provider is on time.
     lanes.enter(&key("other"), &READABLE, |_| Some(MANY), || tell(&done));
     for expected in (0..WIDTH).chain([MANY]) {
         assert_eq!(finished.recv().await, Some(expected));

@@ -1,19 +1,21 @@
-//! The configuration of a provider: its spec and its Secrets, read for each delivery.
+//! The configuration of a provider and its connection, from its spec and its Secrets. Pure.
 
 use std::{collections::BTreeMap, fmt};
 
 use api::{Secret, notification::Provider};
 use http::{HeaderName, HeaderValue, header};
-use k8s_openapi::{ByteString, api::core::v1::Secret as KubernetesSecret};
-use kube::{Api, Client, ResourceExt};
+use kube::ResourceExt as _;
 use net::{Proxy, Roots};
 use tree::Budget;
 use yaml::Value;
 
-use super::identity::Identities;
+use super::secrets::{ProviderSecret, ProviderSecrets};
 use crate::{
     Error,
-    providers::{self, AlertName, Config, Takes},
+    providers::{
+        self,
+        interface::{AlertName, Config, KEYS, Takes},
+    },
 };
 
 /// Maximum length of an address, in bytes.
@@ -26,29 +28,47 @@ const RESERVED: [HeaderName; 4] = [
     header::CONNECTION,
 ];
 
-/// Certificates of the connection to a provider.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tls {
+pub(super) struct Tls {
     /// The only trusted authorities, in PEM.
     pub(super) ca: Option<Vec<u8>>,
     /// Client certificate and key, in PEM.
     pub(super) client: Option<Secret<Vec<u8>>>,
 }
 
-/// The connection to a provider: certificates and proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Route {
+pub(super) struct Connection {
     pub(super) tls: Tls,
     /// The proxy of the user; without one, the proxy of the environment is used.
     pub(super) proxy: Option<Proxy>,
 }
 
-/// The configuration of a provider and the connection to it, as a delivery needs them.
-pub(crate) struct Loaded {
+#[derive(Debug)]
+pub(super) struct Settings {
     pub(super) config: Config,
-    pub(super) route: Route,
-    /// The cache key of the access token in [`Config::identity`].
-    pub(super) identity: Option<String>,
+    pub(super) connection: Connection,
+}
+
+impl Settings {
+    /// Fails when a Secret or the address is invalid.
+    pub(super) fn of(provider: &Provider, secrets: &ProviderSecrets) -> Result<Self, Error> {
+        let credentials = secrets.credentials.as_ref();
+        let tls = match &secrets.certificates {
+            Some(secret) => tls(secret)?,
+            None => own_tls(provider, credentials)?,
+        };
+        let proxy = match &secrets.proxy {
+            Some(secret) => Some(named_proxy(secret)?),
+            None => proxy(provider, credentials)?,
+        };
+        Ok(Self {
+            config: Config {
+                proxied: proxy.is_some(),
+                ..config(provider, credentials)?
+            },
+            connection: Connection { tls, proxy },
+        })
+    }
 }
 
 impl Tls {
@@ -65,55 +85,14 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Loaded {
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
+        f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
-/// Reads the Secrets of a provider and makes its configuration.
-/// Fails when a Secret is missing or invalid, or the address is.
-pub(crate) async fn load(
-    client: &Client,
-    identities: &Identities,
-    provider: &Provider,
-) -> Result<Loaded, Error> {
-    let api = Api::<KubernetesSecret>::namespaced(client.clone(), &provider.namespace().unwrap_or_default());
-    let secret = match &provider.spec.secret_ref {
-        Some(reference) => Some(Keys::read(&api, &reference.name).await?),
-        None => None,
-    };
-    let certificates = match &provider.spec.cert_secret_ref {
-        Some(reference) => tls(&Keys::read(&api, &reference.name).await?)?,
-        None => own_tls(provider, secret.as_ref())?,
-    };
-    let proxy = match &provider.spec.proxy_secret_ref {
-        Some(reference) => Some(named_proxy(&Keys::read(&api, &reference.name).await?)?),
-        None => proxy(provider, secret.as_ref())?,
-    };
-    let mut config = Config {
-        proxied: proxy.is_some(),
-        ..config(provider, secret.as_ref())?
-    };
-    let identity = identities.token(provider, &config, proxy.as_ref()).await?;
-    let identity = identity.map(|(key, token)| {
-        config.identity = Some(token);
-        key
-    });
-    Ok(Loaded {
-        config,
-        identity,
-        route: Route {
-            tls: certificates,
-            proxy,
-        },
-    })
-}
-
-/// Returns the proxy of the Secret of `spec.proxySecretRef`. Pure.
-fn named_proxy(secret: &Keys) -> Result<Proxy, Error> {
+/// Returns the proxy of the Secret of `spec.proxySecretRef`.
+fn named_proxy(secret: &ProviderSecret) -> Result<Proxy, Error> {
     let Some(address) = secret.text("address")? else {
         return Err(secret.bad("address", "it is missing: it is the URL of the proxy"));
     };
@@ -125,8 +104,8 @@ fn named_proxy(secret: &Keys) -> Result<Proxy, Error> {
     })
 }
 
-/// Returns the proxy of the key `proxy` of the Secret or else of `spec.proxy`. Pure.
-fn proxy(provider: &Provider, secret: Option<&Keys>) -> Result<Option<Proxy>, Error> {
+/// Returns the proxy of the key `proxy` of the Secret or else of `spec.proxy`.
+fn proxy(provider: &Provider, secret: Option<&ProviderSecret>) -> Result<Option<Proxy>, Error> {
     let bad = |from: String| move |why| Error::BadProxy { from, why };
     if let Some(secret) = secret
         && let Some(text) = secret.text("proxy")?
@@ -143,63 +122,11 @@ fn proxy(provider: &Provider, secret: Option<&Keys>) -> Result<Option<Proxy>, Er
     proxy.map(Some).map_err(bad("spec.proxy".to_owned()))
 }
 
-/// The keys of one Secret.
-struct Keys {
-    name: String,
-    data: BTreeMap<String, ByteString>,
-}
-
-impl Keys {
-    async fn read(api: &Api<KubernetesSecret>, name: &str) -> Result<Self, Error> {
-        match api.get_opt(name).await {
-            Ok(Some(secret)) => Ok(Self {
-                name: name.to_owned(),
-                data: secret.data.unwrap_or_default(),
-            }),
-            Ok(None) => Err(Error::NoSecret(name.to_owned())),
-            Err(kube::Error::Api(status)) => {
-                Err(Error::UnreadableSecret(name.to_owned(), status.reason.clone()))
-            }
-            Err(_) => Err(Error::UnreadableSecret(
-                name.to_owned(),
-                "the API server cannot be reached".to_owned(),
-            )),
-        }
-    }
-
-    fn bad(&self, key: &'static str, why: &'static str) -> Error {
-        Error::BadSecret {
-            secret: self.name.clone(),
-            key,
-            why,
-        }
-    }
-
-    /// Returns a key as a string without surrounding whitespace; `None` if it is missing or empty.
-    fn text(&self, key: &'static str) -> Result<Option<Secret<String>>, Error> {
-        let Some(bytes) = self.data.get(key) else {
-            return Ok(None);
-        };
-        let text = std::str::from_utf8(&bytes.0)
-            .map_err(|_| self.bad(key, "it is not UTF-8 text"))?
-            .trim();
-        Ok((!text.is_empty()).then(|| Secret::new(text.to_owned())))
-    }
-
-    fn bytes(&self, key: &str, legacy: &str) -> Option<Vec<u8>> {
-        let found = self.data.get(key).or_else(|| self.data.get(legacy));
-        found
-            .map(|bytes| bytes.0.clone())
-            .filter(|bytes| !bytes.is_empty())
-    }
-}
-
-/// Returns the configuration of spec and Secret. Pure.
-fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
+fn config(provider: &Provider, secret: Option<&ProviderSecret>) -> Result<Config, Error> {
     let spec = &provider.spec;
     let key = |key: &'static str| secret.map_or(Ok(None), |secret| secret.text(key));
     let mut keys = BTreeMap::new();
-    for name in providers::KEYS {
+    for name in KEYS {
         if let Some(value) = key(name)? {
             keys.insert(name, value);
         }
@@ -234,7 +161,7 @@ fn address(text: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Erro
 }
 
 /// Returns the headers of a Secret: a YAML map under the key `headers`.
-fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
+fn headers(secret: &ProviderSecret) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     const KEY: &str = "headers";
     let Some(text) = secret.text(KEY)? else {
         return Ok(Vec::new());
@@ -271,17 +198,17 @@ fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
 }
 
 /// Returns the certificates in the Secret of credentials, which types for commits read without another Secret for them.
-fn own_tls(provider: &Provider, secret: Option<&Keys>) -> Result<Tls, Error> {
-    const KEYS: [&str; 6] = ["ca.crt", "tls.crt", "tls.key", "caFile", "certFile", "keyFile"];
+fn own_tls(provider: &Provider, secret: Option<&ProviderSecret>) -> Result<Tls, Error> {
+    const CERTIFICATES: [&str; 6] = ["ca.crt", "tls.crt", "tls.key", "caFile", "certFile", "keyFile"];
     let kind = providers::find(&provider.spec.type_)?;
-    let secret = secret.filter(|secret| KEYS.iter().any(|key| secret.data.contains_key(*key)));
+    let secret = secret.filter(|secret| CERTIFICATES.iter().any(|key| secret.has(key)));
     match secret {
         Some(secret) if kind.takes == Takes::Commits => tls(secret),
         _ => Ok(Tls::default()),
     }
 }
 
-fn tls(secret: &Keys) -> Result<Tls, Error> {
+fn tls(secret: &ProviderSecret) -> Result<Tls, Error> {
     let (certificate, key) = (
         secret.bytes("tls.crt", "certFile"),
         secret.bytes("tls.key", "keyFile"),
@@ -319,14 +246,8 @@ mod tests {
         .unwrap()
     }
 
-    fn keys(data: &[(&str, &str)]) -> Keys {
-        let data = data
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
-        Keys {
-            name: "s".into(),
-            data: data.collect(),
-        }
+    fn keys(data: &[(&str, &str)]) -> ProviderSecret {
+        ProviderSecret::of("s", data)
     }
 
     fn made(spec: serde_json::Value, data: &[(&str, &str)]) -> Result<Config, Error> {
@@ -384,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_a_map_of_texts() {
+    fn headers_are_a_map_of_strings() {
         let spec = || json!({"address": "https://a.example"});
         let config = made(
             spec(),

@@ -1,0 +1,36 @@
+//! An event that the endpoint accepted, and the questions that precede it.
+
+use std::sync::Arc;
+
+use api::Event;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::journal::Ticket;
+
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) event: Arc<Event>,
+    /// Keeps the event in the journal.
+    pub(crate) ticket: Arc<Ticket>,
+    /// The event's share of the memory for waiting events.
+    _share: OwnedSemaphorePermit,
+}
+
+impl Accepted {
+    pub(crate) fn new(event: Event, ticket: Ticket, share: OwnedSemaphorePermit) -> Self {
+        Self {
+            event: Arc::new(event),
+            ticket: Arc::new(ticket),
+            _share: share,
+        }
+    }
+}
+
+/// Questions of the endpoint to the deliveries.
+pub(crate) trait Deliveries: Send + Sync {
+    /// Returns true if a repeated event is accepted all the same, for the failures of its object.
+    fn wants_repetition(&self, event: &Event) -> bool;
+
+    /// Returns false if the quotas of all its Providers are full.
+    fn admits(&self, event: &Event) -> bool;
+}

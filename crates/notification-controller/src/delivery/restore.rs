@@ -1,0 +1,68 @@
+//! Restores deliveries from the journal, with the Alert and the Provider as they are now.
+
+use std::sync::Arc;
+
+use runtime::ObjectKey;
+use tokio::sync::Semaphore;
+
+use super::{
+    job::{Delivery, JournaledDelivery},
+    reports::Reports,
+    routes::Routes,
+};
+use crate::{event, store::Store};
+
+/// Maximum bytes of all events that were read back from the journal.
+const READ_BYTES: usize = 8 * 1024 * 1024;
+
+pub(super) struct Restorer {
+    store: Store,
+    routes: Arc<Routes>,
+    reports: Arc<Reports>,
+    memory: Arc<Semaphore>,
+}
+
+impl Restorer {
+    pub(super) fn new(store: Store, routes: Arc<Routes>, reports: Arc<Reports>) -> Self {
+        Self {
+            store,
+            routes,
+            reports,
+            memory: Arc::new(Semaphore::new(READ_BYTES)),
+        }
+    }
+
+    /// Returns `None` if the delivery is obsolete.
+    pub(super) async fn restore(&self, lane: &ObjectKey, journaled: &JournaledDelivery) -> Option<Delivery> {
+        let alert = self
+            .store
+            .alert(&ObjectKey::new(&lane.namespace, &*journaled.alert))?;
+        if alert.spec.suspend {
+            return None;
+        }
+        let bytes = usize::try_from(journaled.ticket.length())
+            .unwrap_or(READ_BYTES)
+            .min(READ_BYTES);
+        let memory = Arc::clone(&self.memory);
+        let restored = memory
+            .acquire_many_owned(u32::try_from(bytes).unwrap_or_default())
+            .await
+            .ok();
+        let Some(event) = journaled.ticket.read().await else {
+            self.reports.unreadable(lane);
+            return None;
+        };
+        let (provider, kind) = self.routes.target(&alert, &event)?;
+        let event = journaled.notice.event(&Arc::new(event), kind.takes);
+        event::is_taken(&event, kind.takes).then(|| Delivery {
+            alert,
+            provider,
+            kind,
+            event,
+            notice: Some((*journaled.notice).clone()),
+            tickets: vec![Arc::clone(&journaled.ticket)],
+            _accepted: None,
+            _restored: restored,
+        })
+    }
+}
