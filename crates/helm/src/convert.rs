@@ -10,7 +10,7 @@ use yaml::{
     read::{Build, Opened},
 };
 
-use crate::{IntKind, Value};
+use crate::{IntKind, Value, template::FunctionError};
 
 /// The maximum depth of nested values: a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
@@ -22,6 +22,15 @@ pub enum ConvertError {
     TooDeep,
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
+}
+
+impl From<ConvertError> for FunctionError {
+    fn from(error: ConvertError) -> Self {
+        match error {
+            ConvertError::Exceeded(error) => error.into(),
+            error @ ConvertError::TooDeep => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 impl Value {
@@ -186,7 +195,7 @@ impl<'b> Conversion<'b> {
             Value::Int(value, _) => (*value as i64).into(),
             Value::Float(value) => (*value).into(),
             Value::String(text) => to_text(text).into(),
-            Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
+            Value::Bytes(bytes) => base64(bytes).into(),
             Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
                 yaml::Value::Null
             }
@@ -214,4 +223,9 @@ impl<'b> Conversion<'b> {
             },
         })
     }
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }

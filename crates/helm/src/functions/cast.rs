@@ -2,7 +2,7 @@
 
 use go::strconv::{parse_digits, parse_float, parse_int};
 
-use super::{Context, named::Named};
+use super::{context::Context, named::Named};
 use crate::template::FunctionError;
 use crate::{Value, template};
 
@@ -37,7 +37,7 @@ pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, Fu
             context.text(text.len())?;
             Ok(text.to_string())
         }
-        Value::Bytes(bytes) => Ok(super::bytes::to_string(bytes)),
+        Value::Bytes(bytes) => Ok(go::bytes::to_string(bytes)),
         Value::Object(object) => Ok(object.print_as_argument()),
         other => Ok(template::print(std::slice::from_ref(other), context.budget)?),
     }

@@ -8,11 +8,11 @@ use rcgen::{
 };
 
 use super::{
-    Answer, Context, Entry,
     arguments::{any, int, list, text},
+    context::Context,
     encoding::from_base64,
-    fixed,
     keys::{Key, decode_pem, encode_pem},
+    table::{Answer, Entry, fixed},
 };
 use crate::template::FunctionError;
 use crate::{Object, Value, template::Type};

@@ -1,9 +1,13 @@
 //! YAML, JSON and TOML. The parsers return error messages as data, as in Helm.
 
+use go::bytes;
+
 use super::{
-    Answer, Context, Entry,
     arguments::{any, text},
-    bytes, fixed, json, toml,
+    context::Context,
+    json,
+    table::{Answer, Entry, fixed},
+    toml,
 };
 use crate::template::FunctionError;
 use crate::{Value, template::Type};

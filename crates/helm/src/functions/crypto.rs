@@ -8,10 +8,13 @@ use cbc::cipher::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use go::bytes;
+
 use super::{
-    Answer, Context, Entry,
     arguments::{int, text},
-    bytes, encoding, fixed,
+    context::Context,
+    encoding,
+    table::{Answer, Entry, fixed},
 };
 use crate::template::FunctionError;
 use crate::{Value, template::Type};
@@ -164,7 +167,7 @@ fn encrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.environment.fill(&mut iv);
     let cipher = cbc::Encryptor::<Aes256>::new(&key(password).into(), &iv.into());
     let encrypted = cipher.encrypt_padded_vec::<Pkcs7>(&plain);
-    Ok(Value::string(super::base64(
+    Ok(Value::string(crate::convert::base64(
         &[iv.as_slice(), &encrypted].concat(),
     )))
 }

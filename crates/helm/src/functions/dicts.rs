@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use super::{
-    Answer, Context, Entry,
     arguments::{any, dict, rest, text},
-    cast, equal, fixed, merge, variadic,
+    cast,
+    context::{Context, ENTRY},
+    equal, merge,
+    table::{Answer, Entry, fixed, variadic},
 };
 use crate::template::FunctionError;
 use crate::{
@@ -117,7 +119,7 @@ fn set(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let key = text(arguments, 1);
     let old = map.borrow_mut().insert(key.into(), any(arguments, 2).clone());
     if old.is_none() {
-        context.memory(super::ENTRY + key.len())?;
+        context.memory(ENTRY + key.len())?;
     }
     Ok(any(arguments, 0).clone())
 }
@@ -172,7 +174,7 @@ fn pick(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn omit(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let map = dict(arguments, 0);
     context.items(map.borrow().len())?;
-    context.memory(map.borrow().len().saturating_mul(super::ENTRY))?;
+    context.memory(map.borrow().len().saturating_mul(ENTRY))?;
     let mut remaining = map.borrow().clone();
     for index in 1..arguments.len() {
         remaining.remove(text(arguments, index));

@@ -3,7 +3,13 @@
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use super::{Answer, Context, Entry, arguments::text, bytes, fixed};
+use go::bytes;
+
+use super::{
+    arguments::text,
+    context::Context,
+    table::{Answer, Entry, fixed},
+};
 use crate::template::FunctionError;
 use crate::{Value, template::Type};
 
@@ -11,7 +17,7 @@ const ONE: &[Type] = &[Type::String];
 
 pub(super) const TABLE: &[Entry] = &[
     fixed("b64enc", ONE, |context, arguments| {
-        of_bytes(context, arguments, super::base64)
+        of_bytes(context, arguments, crate::convert::base64)
     }),
     fixed("b64dec", ONE, |_, arguments| {
         Ok(decoded(decode64(text(arguments, 0)), "base64"))

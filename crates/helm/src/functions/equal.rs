@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Context;
+use super::context::Context;
 use crate::template::FunctionError;
 use crate::{
     Value,

@@ -1,14 +1,18 @@
 //! Default values and conditions.
 
 use super::{
-    Answer, Context, Entry, WARNING_END, WARNING_START,
     arguments::{any, boolean, rest, text},
-    fixed, variadic,
+    context::Context,
+    table::{Answer, Entry, fixed, variadic},
 };
 use crate::{
     Value,
     template::{Type, truth},
 };
+
+/// The mark before messages of `fail` and `required` in an error: Helm prints the message only.
+pub const WARNING_START: &str = "HELM_ERR_START";
+pub const WARNING_END: &str = "HELM_ERR_END";
 
 pub(super) const TABLE: &[Entry] = &[
     variadic("default", &[Type::Any, Type::Any], default),

@@ -2,8 +2,13 @@
 
 mod read;
 
-use crate::template::FunctionError;
-use crate::{Dict, Object, Value, template::kind_name};
+use tree::Budget;
+
+use super::context::Meter;
+use crate::{
+    Dict, Object, Value,
+    template::{FunctionError, kind_name, weight},
+};
 
 pub(super) use read::read;
 
@@ -140,4 +145,11 @@ fn pad(out: &mut String, by: usize, line: &str) {
     }
     out.push_str(line);
     out.push('\n');
+}
+
+/// Returns Go's error for a string that is not JSON; `None` if it is.
+pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
+    read(&Meter::new(budget, weight::limit(budget)), text)
+        .err()
+        .map(FunctionError::into_message)
 }

@@ -5,7 +5,7 @@ mod rsa;
 
 use rcgen::KeyPair;
 
-use super::Context;
+use super::context::Context;
 use crate::functions::encoding::from_base64;
 use crate::template::FunctionError;
 
@@ -112,7 +112,7 @@ impl Key {
 
 /// Encodes bytes as PEM: base64 in lines of 64 characters.
 pub(super) fn encode_pem(label: &str, bytes: &[u8]) -> String {
-    let text = super::base64(bytes);
+    let text = crate::convert::base64(bytes);
     let mut lines = String::new();
     let mut rest = text.as_str();
     while !rest.is_empty() {

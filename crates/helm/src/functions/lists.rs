@@ -1,16 +1,16 @@
 //! Functions on lists. The functions with the prefix `must` fail as the others do.
 
 use super::{
-    Answer, Context, Entry,
     arguments::{NIL_POINTER, any, int, rest},
     cast,
+    context::Context,
     equal::equal,
-    fixed, variadic,
+    table::{Answer, Entry, fixed, variadic},
 };
 use crate::template::FunctionError;
 use crate::{
     List, Value,
-    template::{Type, kind_name, truth},
+    template::{Type, kind_name, truth, weight::STRING},
 };
 
 const ONE: &[Type] = &[Type::Any];
@@ -218,7 +218,7 @@ fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
         _ => return Err("runtime error: makeslice: len out of range".into()),
     };
     // Each chunk is a list of its own.
-    context.memory(items.len().div_ceil(size).saturating_mul(2 * super::STRING))?;
+    context.memory(items.len().div_ceil(size).saturating_mul(2 * STRING))?;
     let chunks = items.chunks(size).map(|chunk| Value::list(chunk.to_vec()));
     Ok(Value::list(chunks.collect()))
 }

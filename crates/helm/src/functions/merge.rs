@@ -1,8 +1,9 @@
 //! `merge` and `mergeOverwrite`: maps are merged deeply, other values are retained or replaced. Values are shared, not copied.
 
 use super::{
-    Answer, Context,
     arguments::{any, dict, rest},
+    context::Context,
+    table::Answer,
 };
 use crate::template::FunctionError;
 use crate::{

@@ -7,7 +7,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::Environment;
+use super::context::Environment;
 
 /// The environment of one render without a cluster: a fixed time and a seed. Equal moments give equal output.
 pub struct Moment {

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{
-    Answer, Context, Entry,
     arguments::{any, float, int, rest, text},
     cast,
+    context::Context,
     decimal::Decimal,
-    fixed, variadic,
+    table::{Answer, Entry, fixed, variadic},
 };
 use crate::template::FunctionError;
 use crate::{

@@ -2,7 +2,11 @@
 
 use go::path;
 
-use super::{Answer, Context, Entry, arguments::text, fixed};
+use super::{
+    arguments::text,
+    context::Context,
+    table::{Answer, Entry, fixed},
+};
 use crate::{Value, template::Type};
 
 const ONE: &[Type] = &[Type::String];

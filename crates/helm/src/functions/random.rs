@@ -1,9 +1,9 @@
 //! Random strings and numbers, from the environment's randomness.
 
 use super::{
-    Answer, Context, Entry,
     arguments::{int, text},
-    fixed,
+    context::Context,
+    table::{Answer, Entry, fixed},
 };
 use crate::{Value, template::Type};
 
@@ -63,7 +63,7 @@ fn bytes(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.text(count)?;
     let mut bytes = vec![0; count];
     context.environment.fill(&mut bytes);
-    Ok(Value::string(super::base64(&bytes)))
+    Ok(Value::string(crate::convert::base64(&bytes)))
 }
 
 fn integer(context: &Context<'_>, arguments: &[Value]) -> Answer {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use go::regexp::{self, Regexp, RegexpError};
 
 use super::{
-    Answer, Context, Entry,
     arguments::{int, text},
-    fixed,
+    context::Context,
     strings::strings,
+    table::{Answer, Entry, fixed},
 };
 use crate::template::FunctionError;
 use crate::{Value, template::Type};

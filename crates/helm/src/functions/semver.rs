@@ -4,7 +4,11 @@ use std::{any::Any, rc::Rc};
 
 use versions::{Constraint, Version};
 
-use super::{Answer, Context, Entry, arguments::text, fixed};
+use super::{
+    arguments::text,
+    context::Context,
+    table::{Answer, Entry, fixed},
+};
 use crate::template::FunctionError;
 use crate::{Object, Value, template::Type};
 

@@ -2,15 +2,18 @@
 
 use std::rc::Rc;
 
+use go::bytes;
+
 use super::{
-    Answer, Context, Entry,
     arguments::{any, int, rest, text},
-    bytes, cast, fixed, variadic,
+    cast,
+    context::{Context, ENTRY},
+    table::{Answer, Entry, fixed, variadic},
 };
 use crate::template::FunctionError;
 use crate::{
     Value,
-    template::{self, Type},
+    template::{self, Type, weight::STRING},
 };
 
 const ONE: &[Type] = &[Type::String];
@@ -229,11 +232,11 @@ fn strings_of(context: &Context<'_>, value: &Value) -> Result<Vec<String>, Funct
         .filter(|item| !matches!(item, Value::Nil | Value::Missing));
     let text = |item: &Value| {
         if let Value::String(text) = item {
-            context.memory(text.len().saturating_add(super::STRING))?;
+            context.memory(text.len().saturating_add(STRING))?;
         }
         let text = cast::to_text(context, item)?;
         if !matches!(item, Value::String(_)) {
-            context.memory(text.len().saturating_add(super::STRING))?;
+            context.memory(text.len().saturating_add(STRING))?;
         }
         Ok(text)
     };
@@ -309,7 +312,7 @@ fn splitn(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn numbered(context: &Context<'_>, parts: &[&str]) -> Answer {
-    context.memory(parts.len().saturating_mul(super::ENTRY))?;
+    context.memory(parts.len().saturating_mul(ENTRY))?;
     let entries = parts.iter().enumerate();
     let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(*part))));
     Ok(Value::Object(Rc::new(super::dicts::StringMap(

@@ -10,9 +10,9 @@ use std::{any::Any, rc::Rc};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
-    Answer, Context, Entry,
     arguments::{any, text},
-    fixed,
+    context::Context,
+    table::{Answer, Entry, fixed},
 };
 use crate::{IntKind, Value, template::Type};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Context;
+use super::context::Context;
 use crate::Value;
 use crate::template::FunctionError;
 

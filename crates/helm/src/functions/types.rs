@@ -1,9 +1,9 @@
 //! Functions about the types of values.
 
 use super::{
-    Answer, Context, Entry,
     arguments::{any, text},
-    fixed,
+    context::Context,
+    table::{Answer, Entry, fixed},
 };
 use crate::{
     Value,

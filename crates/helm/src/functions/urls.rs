@@ -2,10 +2,12 @@
 
 use go::strconv::quote;
 
+use go::bytes;
+
 use super::{
-    Answer, Context, Entry,
     arguments::{dict, text},
-    bytes, fixed,
+    context::Context,
+    table::{Answer, Entry, fixed},
 };
 use crate::template::FunctionError;
 use crate::{

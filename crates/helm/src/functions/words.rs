@@ -2,10 +2,12 @@
 
 mod cases;
 
+use go::bytes;
+
 use super::{
-    Answer, Context, Entry,
     arguments::{int, text},
-    bytes, fixed,
+    context::Context,
+    table::{Answer, Entry, fixed},
 };
 use crate::{Value, template::Type};
 

@@ -3,7 +3,7 @@
 mod compare;
 mod escape;
 
-use std::rc::Rc;
+use std::{fmt::Display, rc::Rc};
 
 use go::bytes::{of_str, to_string};
 use tree::Budget;
@@ -11,9 +11,9 @@ use tree::Budget;
 use super::{
     FunctionError,
     format::{print, printf, println},
-    node::NodeDisplay,
+    signature::{Signature, Type},
     slot::Slot,
-    types::{Signature, Type, truth, type_name},
+    types::{truth, type_name},
 };
 use crate::{IntKind, Value};
 
@@ -95,7 +95,7 @@ impl Builtin {
     pub(super) fn call(
         self,
         arguments: &[Slot],
-        operand: Option<NodeDisplay<'_>>,
+        operand: Option<&dyn Display>,
         budget: &Budget,
     ) -> Result<Slot, FunctionError> {
         let Some((first, rest)) = arguments.split_first() else {
@@ -150,7 +150,7 @@ fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, FunctionError>
 }
 
 /// Always fails: values are never functions.
-fn call(function: &Slot, operand: Option<NodeDisplay<'_>>) -> Result<Slot, FunctionError> {
+fn call(function: &Slot, operand: Option<&dyn Display>) -> Result<Slot, FunctionError> {
     if function.is_nil() {
         return Err("call of nil".into());
     }

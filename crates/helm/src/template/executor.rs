@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use go::strconv::quote;
 use tree::{Budget, Exceeded};
 
-use super::{Error, FunctionError, Functions, ParseBuffers, Set, lex::has_actions, node::Template};
+use super::{Error, FunctionError, Functions, ParseBuffers, Set, lex::has_actions, source::Template};
 use crate::Value;
 
 /// The maximum depth of nested templates, blocks and parentheses at run time.
@@ -19,6 +19,9 @@ const MAX_DEPTH: usize = 20_000;
 
 /// The maximum depth of includes, as in Helm, and of nested `tpl` calls.
 const MAX_INCLUDES: u32 = 1000;
+
+/// The maximum number of nested levels of lists and maps that are made: values are dropped recursively.
+const MAX_LEVELS: u64 = 100_000;
 
 /// In bytes, without operands.
 const ACTION: usize = 256;
@@ -173,6 +176,31 @@ impl<'a> Executor<'a> {
         let result = walk::State::new(self, template, &mut out).run(data);
         self.depth = depth;
         result.map(|()| out)
+    }
+
+    /// Counts a value that a function made; fails when values take too much memory.
+    fn weigh(&mut self, value: &Value) -> Result<(), FunctionError> {
+        let weight = weight::measure(value);
+        self.take(weight.bytes as u64)?;
+        self.levels += weight.levels;
+        if self.levels > MAX_LEVELS {
+            return Err(format!("the limit of {MAX_LEVELS} levels of lists and maps was reached").into());
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<(), FunctionError> {
+        self.live.take(bytes, self.budget)
+    }
+
+    /// Returns the memory that is left for values, in bytes.
+    pub(crate) fn available(&self) -> u64 {
+        weight::limit(self.budget).saturating_sub(self.live.taken())
+    }
+
+    /// Records that a function changed a map, which has grown by `bytes`.
+    pub(crate) fn changes_map(&mut self, bytes: u64) {
+        self.live.change_map(bytes);
     }
 
     /// Enters a nested level and returns the previous one, which the caller restores.

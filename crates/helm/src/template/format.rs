@@ -6,7 +6,7 @@ mod verbs;
 use tree::{Budget, Exceeded};
 
 use self::{printer::Printer, verbs::run};
-use super::types::kind_name;
+use super::{FunctionError, types::kind_name};
 use crate::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +21,15 @@ pub enum FormatError {
     Borrowed,
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
+}
+
+impl From<FormatError> for FunctionError {
+    fn from(error: FormatError) -> Self {
+        match error {
+            FormatError::Exceeded(error) => error.into(),
+            error => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 /// Prints values as `fmt.Sprint` does: with `%v`, and spaces between operands of which neither is a string.

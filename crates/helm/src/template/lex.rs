@@ -3,8 +3,8 @@
 use go::strconv::{quote, unicode_point};
 
 use super::{
+    index::short,
     node::first_field,
-    source::short,
     token::{Keyword, Token, TokenKind},
 };
 

@@ -8,9 +8,10 @@ use go::strconv::{quote, unquote};
 
 use super::{
     Error, Functions,
+    index::{List, NodeIndex, short},
     lex::Lexer,
-    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
-    source::{List, NodeIndex, Nodes, TemplateText, short},
+    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, is_empty},
+    source::{Nodes, Template, TemplateText},
     token::{Keyword, Token, TokenKind},
 };
 

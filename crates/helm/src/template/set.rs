@@ -6,8 +6,8 @@ use foldhash::HashMap;
 
 use super::{
     Error, Functions,
-    node::Template,
     parse::{ParseBuffers, parse},
+    source::Template,
 };
 
 #[derive(Debug, Default, Clone)]

@@ -3,25 +3,34 @@
 //! Templates have thousands of small nodes. They are stored in a few lists per source and refer to each other, and to the source,
 //! by index: this avoids reference counts and most deallocations.
 
-use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
+use std::{borrow::Cow, cell::OnceCell, rc::Rc};
 
 use go::strconv::unquote;
 
 use super::{
-    node::{Branch, Call, Command, Node, Operand, Pipe, Term},
+    index::{List, NodeIndex, Span},
+    node::{Branch, Call, Command, Node, Operand, Pipe, Term, is_empty},
     number::Number,
 };
-
-/// Converts an offset: no budget allows strings of more than 4 GiB.
-pub(super) fn short(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
 
 #[derive(Debug)]
 pub(super) struct TemplateText<'t> {
     pub(super) name: Rc<str>,
     pub(super) text: Cow<'t, str>,
     pub(super) parts: Nodes,
+}
+
+#[derive(Debug)]
+pub(super) struct Template<'t> {
+    pub(super) name: Rc<str>,
+    pub(super) source: Rc<TemplateText<'t>>,
+    pub(super) body: List<Node>,
+}
+
+impl Template<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        is_empty(self.source.all(self.body), &self.source.text)
+    }
 }
 
 /// All nodes of a source's templates. Nodes of a list are consecutive.
@@ -42,7 +51,7 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Moves all nodes to lists of their exact length; the buffers keep their capacity.
     pub(super) fn take(&mut self) -> Self {
-        #[expect(clippy::drain_collect, reason = "the room stays")]
+        #[expect(clippy::drain_collect, reason = "the capacity stays")]
         fn moved<T>(list: &mut Vec<T>) -> Vec<T> {
             list.drain(..).collect()
         }
@@ -189,122 +198,6 @@ impl TemplateText<'_> {
     /// Returns the name of a called template.
     pub(super) fn name(&self, id: u32) -> &str {
         self.parts.names.get(id as usize).map_or("", AsRef::as_ref)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Span {
-    pub(super) start: u32,
-    pub(super) end: u32,
-}
-
-impl Span {
-    pub(super) fn of(self, text: &str) -> &str {
-        text.get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
-    }
-
-    pub(super) fn is_empty(self) -> bool {
-        self.start == self.end
-    }
-
-    pub(super) fn len(self) -> usize {
-        (self.start..self.end).len()
-    }
-
-    pub(super) fn up_to(self, end: u32) -> Self {
-        Self { start: self.end, end }
-    }
-}
-
-/// A range of consecutive nodes of one kind.
-pub(super) struct List<T> {
-    start: u32,
-    end: u32,
-    of: PhantomData<fn() -> T>,
-}
-
-impl<T> List<T> {
-    const EMPTY: Self = Self {
-        start: 0,
-        end: 0,
-        of: PhantomData,
-    };
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-
-    /// Returns the nodes from `start` to the end.
-    pub(super) fn behind(parts: &[T], start: usize) -> Self {
-        Self {
-            start: short(start),
-            end: short(parts.len()),
-            of: PhantomData,
-        }
-    }
-
-    pub(super) fn len(self) -> usize {
-        self.range().len()
-    }
-
-    pub(super) fn is_empty(self) -> bool {
-        self.start == self.end
-    }
-}
-
-impl<T: Copy> List<T> {
-    /// Moves the nodes after a mark to the end of all nodes.
-    pub(super) fn collected(parts: &mut Vec<T>, collected: &mut Vec<T>, mark: usize) -> Self {
-        let start = parts.len();
-        parts.extend_from_slice(collected.get(mark..).unwrap_or_default());
-        collected.truncate(mark);
-        Self::behind(parts, start)
-    }
-}
-
-pub(super) struct NodeIndex<T> {
-    index: u32,
-    of: PhantomData<fn() -> T>,
-}
-
-impl<T> NodeIndex<T> {
-    pub(super) fn push(parts: &mut Vec<T>, part: T) -> Self {
-        let index = short(parts.len());
-        parts.push(part);
-        Self {
-            index,
-            of: PhantomData,
-        }
-    }
-}
-
-// Derived impls would require the same of the node type.
-impl<T> Clone for NodeIndex<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for NodeIndex<T> {}
-
-impl<T> fmt::Debug for NodeIndex<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.index.fmt(f)
-    }
-}
-
-impl<T> Clone for List<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for List<T> {}
-
-impl<T> fmt::Debug for List<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.range().fmt(f)
     }
 }
 

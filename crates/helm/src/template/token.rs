@@ -1,6 +1,6 @@
 //! The tokens of templates.
 
-use super::source::Span;
+use super::index::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {

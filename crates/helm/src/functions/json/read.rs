@@ -5,7 +5,10 @@ use go::strconv::quote;
 use crate::Value;
 use crate::template::FunctionError;
 
-use super::super::{ENTRY, ITEM, Meter, STRING};
+use crate::{
+    functions::context::{ENTRY, ITEM, Meter},
+    template::weight::STRING,
+};
 
 const NESTED: u32 = 1000;
 

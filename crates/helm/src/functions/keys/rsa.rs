@@ -8,8 +8,11 @@ use std::{sync::LazyLock, thread};
 use num_bigint::BigUint;
 use tree::Budget;
 
-use super::{super::Context, der};
-use crate::functions::{Environment as _, Moment};
+use super::der;
+use crate::functions::{
+    context::{Context, Environment as _},
+    moment::Moment,
+};
 use crate::template::FunctionError;
 
 /// The number of random witnesses for a prime.

@@ -1,6 +1,6 @@
 //! Calls functions and methods, and checks number and types of the arguments.
 
-use std::rc::Rc;
+use std::{fmt::Display, rc::Rc};
 
 use super::{MAX_ERROR, walk::State};
 use crate::{
@@ -8,10 +8,12 @@ use crate::{
     template::{
         Error, FunctionError,
         builtin::Builtin,
-        node::{At, Operand, Term},
+        node::{Operand, Term},
+        notation::At,
         number::Number,
+        signature::{Signature, Type},
         slot::{Slot, is_nil},
-        types::{Signature, Type, truth, type_name},
+        types::{truth, type_name},
     },
 };
 
@@ -105,6 +107,7 @@ impl<'s> State<'s, '_> {
         let result = match callee {
             Callee::Builtin(builtin) => {
                 let first = arguments.first().map(|first| self.display(first));
+                let first = first.as_ref().map(|first| first as &dyn Display);
                 Some(builtin.call(&slots, first, self.executor.budget))
             }
             Callee::Function(function, ..) => {

@@ -9,9 +9,10 @@ use crate::{
     Object, Value,
     template::{
         Error,
-        node::{At, Command, Operand, Pipe, Term, first_field},
+        index::{NodeIndex, Span},
+        node::{Command, Operand, Pipe, Term, first_field},
+        notation::At,
         slot::Slot,
-        source::{NodeIndex, Span},
     },
 };
 

@@ -10,9 +10,11 @@ use crate::{
         Error,
         executor::{Executor, NO_VALUE},
         format::write_value,
-        node::{At, Branch, Node, NodeDisplay, NodeKind, Operand, Pipe, Template},
+        index::List,
+        node::{Branch, Node, NodeKind, Operand, Pipe},
+        notation::{At, NodeDisplay},
         slot::Slot,
-        source::{List, TemplateText},
+        source::{Template, TemplateText},
         types::truth,
     },
 };

@@ -7,13 +7,7 @@ use std::rc::Rc;
 
 use tree::{Budget, Exceeded};
 
-use crate::{
-    Value,
-    template::{FunctionError, executor::Executor},
-};
-
-/// The maximum number of nested levels of lists and maps that are made: values are dropped recursively.
-const MAX_LEVELS: u64 = 100_000;
+use crate::{Value, template::FunctionError};
 
 /// The memory limit of values, as a multiple of the limit of all output.
 const MEMORY: u64 = 2;
@@ -22,9 +16,10 @@ const MEMORY: u64 = 2;
 pub(crate) const STRING: usize = 32;
 
 /// The size of the unshared parts of a value.
-struct Weight {
-    bytes: usize,
-    levels: u64,
+pub(super) struct Weight {
+    pub(super) bytes: usize,
+    /// Nested levels of lists and maps.
+    pub(super) levels: u64,
 }
 
 /// The memory of values that may be in use, in bytes.
@@ -53,6 +48,26 @@ impl Live {
         self.passing = 0;
     }
 
+    /// Counts memory of the running actions, in bytes.
+    pub(super) fn take(&mut self, bytes: u64, budget: &Budget) -> Result<(), FunctionError> {
+        self.passing = self.passing.saturating_add(bytes);
+        if self.taken() > limit(budget) {
+            return Err(too_much(budget));
+        }
+        Ok(())
+    }
+
+    pub(super) const fn taken(&self) -> u64 {
+        self.passing.saturating_add(self.retained)
+    }
+
+    /// Records that a map was changed: it may hold any value of the running actions, and has grown by `bytes`.
+    pub(super) fn change_map(&mut self, bytes: u64) {
+        self.passing = self.passing.saturating_add(bytes);
+        self.hold();
+        self.changes += 1;
+    }
+
     /// Releases the values of a finished template, unless a changed map may hold them.
     pub(super) fn end_template(&mut self, before: Self) {
         if self.changes == before.changes {
@@ -75,41 +90,7 @@ pub(crate) fn too_much(budget: &Budget) -> FunctionError {
     Exceeded::Limit { what, limit }.into()
 }
 
-impl Executor<'_> {
-    /// Counts a value that a function made; fails when values take too much memory.
-    pub(super) fn weigh(&mut self, value: &Value) -> Result<(), FunctionError> {
-        let weight = measure(value);
-        self.take(weight.bytes as u64)?;
-        self.levels += weight.levels;
-        if self.levels > MAX_LEVELS {
-            return Err(format!("the limit of {MAX_LEVELS} levels of lists and maps was reached").into());
-        }
-        Ok(())
-    }
-
-    pub(super) fn take(&mut self, bytes: u64) -> Result<(), FunctionError> {
-        self.live.passing = self.live.passing.saturating_add(bytes);
-        if self.live.passing.saturating_add(self.live.retained) > limit(self.budget) {
-            return Err(too_much(self.budget));
-        }
-        Ok(())
-    }
-
-    /// Returns the memory that is left for values, in bytes.
-    pub(crate) fn available(&self) -> u64 {
-        let taken = self.live.passing.saturating_add(self.live.retained);
-        limit(self.budget).saturating_sub(taken)
-    }
-
-    /// Records that a map was changed: it may hold any value of the running actions, and has grown by `bytes`.
-    pub(crate) fn changes_map(&mut self, bytes: u64) {
-        self.live.passing = self.live.passing.saturating_add(bytes);
-        self.live.hold();
-        self.live.changes += 1;
-    }
-}
-
-fn measure(value: &Value) -> Weight {
+pub(super) fn measure(value: &Value) -> Weight {
     let item = size_of::<Value>();
     match value {
         Value::String(text) if Rc::strong_count(text) == 1 => Weight {

@@ -6,9 +6,10 @@ use super::{MAX_NESTING, Parser};
 use crate::template::{
     Error,
     builtin::Builtin,
+    index::{List, NodeIndex, short},
     node::{Command, Operand, Pipe, Term},
     number::{Number, NumberError},
-    source::{Indexed as _, List, Literal, NodeIndex, short},
+    source::{Indexed as _, Literal},
     token::{Keyword, Token, TokenKind},
 };
 

@@ -1,0 +1,158 @@
+//! The context of a function call: environment, limits and caches.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::{Rc, Weak},
+};
+
+use go::regexp::Regexp;
+use tree::Budget;
+
+use crate::{
+    Dict, Value,
+    template::{
+        FunctionError,
+        weight::{self, STRING},
+    },
+};
+
+/// The inputs of functions from outside of the chart.
+pub trait Environment {
+    /// Returns the time in seconds since 1970 and nanoseconds.
+    fn now(&self) -> (i64, u32);
+
+    /// Fills bytes with cryptographically secure randomness.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// Returns the result of the function `lookup`: an object, a list, or an empty map if nothing is found.
+    fn lookup(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, FunctionError> {
+        let _ = (api_version, kind, namespace, name);
+        Ok(Value::dict::<&str>([]))
+    }
+}
+
+/// The maps that templates changed.
+pub(super) type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
+
+/// Compiled regular expressions. They are shared and never cloned: a clone has to fill its search tables again.
+pub(super) type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
+
+/// The memory of an item of a list, in bytes.
+pub(super) const ITEM: usize = size_of::<Value>();
+
+/// The memory of a new entry of a map in bytes, without the characters of its key and of a string value. Nodes of a map that
+/// is filled in order are half full.
+pub(super) const ENTRY: usize = 2 * (size_of::<Rc<str>>() + ITEM) + STRING;
+
+/// The memory of a node of a document while it is read, in bytes.
+pub(super) const NODE: usize = 256;
+
+pub(super) struct Meter<'a> {
+    pub(super) budget: &'a Budget,
+    all: u64,
+    left: Cell<u64>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(budget: &'a Budget, left: u64) -> Self {
+        Self {
+            budget,
+            all: left,
+            left: Cell::new(left),
+        }
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.all.saturating_sub(self.left.get())
+    }
+
+    /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
+    pub(super) fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
+        match self.left.get().checked_sub(bytes as u64) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(weight::too_much(self.budget)),
+        }
+    }
+
+    /// Counts items of a list, or entries of a map, before they are made.
+    pub(super) fn items(&self, count: usize) -> Result<(), FunctionError> {
+        let steps = (count as u64).saturating_add(1).saturating_mul(64);
+        self.budget.step(steps)?;
+        self.memory(count.saturating_mul(ITEM))
+    }
+}
+
+/// The context of a function call.
+pub(super) struct Context<'a> {
+    pub(super) budget: &'a Budget,
+    pub(super) environment: &'a dyn Environment,
+    pub(super) changed: &'a Changed,
+    /// True if the call changed a map.
+    pub(super) changes: Cell<bool>,
+    pub(super) expressions: &'a Expressions,
+    pub(super) meter: Meter<'a>,
+}
+
+impl Context<'_> {
+    /// Records that a map was changed, whose new values may outlive the action.
+    pub(super) fn changes(&self) {
+        self.changes.set(true);
+    }
+
+    /// Records a changed map that may contain itself now.
+    pub(super) fn nests(&self, map: &Dict) {
+        self.changes();
+        self.changed.borrow_mut().push(Rc::downgrade(map));
+    }
+
+    pub(super) fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
+        self.meter.memory(bytes)
+    }
+
+    pub(super) fn items(&self, count: usize) -> Result<(), FunctionError> {
+        self.meter.items(count)
+    }
+
+    /// Counts items of a list that are new strings of `bytes` bytes in total, before they are made.
+    pub(super) fn strings(&self, count: usize, bytes: usize) -> Result<(), FunctionError> {
+        self.items(count)?;
+        self.memory(count.saturating_mul(STRING).saturating_add(bytes))
+    }
+
+    /// Counts the nodes of a YAML, JSON or TOML document before it is read.
+    pub(super) fn document(&self, text: &str) -> Result<(), FunctionError> {
+        self.budget.step(text.len() as u64 + 64)?;
+        let separators = text
+            .bytes()
+            .filter(|byte| matches!(byte, b',' | b'\n' | b'[' | b'{' | b':'));
+        let nodes = separators.count() + 1;
+        self.memory(nodes.saturating_mul(NODE).saturating_add(text.len()))
+    }
+
+    /// Counts a string before it is made.
+    pub(super) fn text(&self, bytes: usize) -> Result<(), FunctionError> {
+        let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
+        if bytes > limit {
+            return Err(format!("a text of {bytes} bytes is over the limit of {limit} bytes").into());
+        }
+        if bytes > self.meter.left.get() {
+            return Err(weight::too_much(self.budget));
+        }
+        Ok(self.budget.step(bytes / 8 + 1)?)
+    }
+
+    /// Counts steps of a slow computation.
+    pub(super) fn work(&self, steps: u64) -> Result<(), FunctionError> {
+        Ok(self.budget.step(steps)?)
+    }
+}
