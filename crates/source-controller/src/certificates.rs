@@ -2,8 +2,7 @@
 
 use api::{Fault, Reason};
 use oci::{Access, Identity};
-
-use crate::secret::SecretData;
+use runtime::secret::SecretData;
 
 /// Adds the CA bundle (`ca.crt`) and the client certificate (`tls.crt`, `tls.key`) of a Secret to an access. Messages of faults start with
 /// `failed`. Fails when the Secret has neither, or only half of a client certificate.

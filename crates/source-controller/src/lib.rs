@@ -34,7 +34,7 @@ use artifact::Storage;
 use clap::Parser;
 use futures::future::try_join_all;
 use net::AddressPolicy;
-use runtime::{CommonFlags, Context, EventsFlags, Spec, secret, tokens::TokenReviews};
+use runtime::{CommonFlags, Context, EventsFlags, Spec, tokens::TokenReviews};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use builder::Builder;

@@ -2,8 +2,7 @@
 
 use api::{Fault, Reason, SafeUrl, Secret};
 use net::{InvalidProxy, Proxy};
-
-use crate::secret::SecretData;
+use runtime::secret::SecretData;
 
 /// Returns the proxy in the keys `address`, `username` and `password` of a Secret. Messages of faults start with `failed`. Fails when the
 /// address is missing, has credentials, or is not a proxy's.

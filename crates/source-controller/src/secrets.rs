@@ -4,11 +4,13 @@ use api::{Fault, Reason};
 use cloud::Cloud;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
-use runtime::accounts::NoLogin;
+use runtime::{
+    accounts::NoLogin,
+    secret::{self, SecretData},
+};
 
 use crate::{
     identity::Identities,
-    secret::{self, SecretData},
     source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
 };
 

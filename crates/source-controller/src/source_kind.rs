@@ -27,7 +27,7 @@ pub(crate) use self::{
     secrets::{Identity, Named, SecretRole, ServiceAccountData, SourceSecrets, given, named},
     status::{CommonStatus, SourceStatus},
     verify::{Verification, Verify},
-    words::Words,
+    words::{Words, failure_conditions},
 };
 use crate::{flags::HelmLimits, identity::Identities};
 

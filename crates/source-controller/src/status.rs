@@ -411,29 +411,5 @@ fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
     status
 }
 
-/// Returns the condition types for a failure with a common reason, beside Ready.
-pub(crate) const fn failure_conditions(reason: Reason) -> &'static [&'static str] {
-    match reason {
-        Reason::URLInvalid
-        | Reason::AuthenticationFailed
-        | Reason::GitOperationFailed
-        | Reason::EmptyGitRepository
-        | Reason::OCIArtifactPullFailed
-        | Reason::OCIArtifactLayerOperationFailed
-        | Reason::ReadOperationFailed
-        | Reason::InvalidProviderConfiguration
-        | Reason::BucketOperationFailed
-        | Reason::InvalidSTSConfiguration
-        | Reason::FeatureGateDisabled
-        | Reason::Timeout => &[types::FETCH_FAILED],
-        Reason::VerificationError => &[types::SOURCE_VERIFIED],
-        Reason::StorageOperationFailed
-        | Reason::DirectoryCreationFailed
-        | Reason::ArchiveOperationFailed
-        | Reason::GarbageCollectionFailed => &[types::STORAGE_OPERATION_FAILED],
-        _ => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -36,9 +36,8 @@ use crate::{
     flags::HelmLimits,
     source_kind::{
         Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
-        SourceObject, SourceSecrets, SourceSpec, Verify, Words, named, timeout,
+        SourceObject, SourceSecrets, SourceSpec, Verify, Words, failure_conditions, named, timeout,
     },
-    status,
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
@@ -237,7 +236,7 @@ impl Words for HelmRepositories {
     fn failure_conditions(reason: Reason) -> &'static [&'static str] {
         match reason {
             Reason::Failed | Reason::IndexationFailed => &[types::FETCH_FAILED],
-            reason => status::failure_conditions(reason),
+            reason => failure_conditions(reason),
         }
     }
 }

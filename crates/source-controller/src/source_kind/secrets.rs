@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use api::LocalObjectReference;
 use cloud::Cloud;
 use net::Proxy;
+use runtime::secret::SecretData;
 
 use super::object::SourceObject;
-use crate::{identity::Login, secret::SecretData};
+use crate::identity::Login;
 
 /// The identity by which a source is read without a Secret; by default none. Pure.
 pub(crate) trait Identity: SourceObject {

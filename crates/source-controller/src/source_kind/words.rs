@@ -1,9 +1,8 @@
 //! The words of conditions and events.
 
-use api::{Artifact, Reason};
+use api::{Artifact, Reason, condition_type as types};
 
 use super::resolve::Resolve;
-use crate::status;
 
 /// Reasons and messages of a kind. Pure.
 pub(crate) trait Words: Resolve {
@@ -34,6 +33,30 @@ pub(crate) trait Words: Resolve {
 
     /// Returns the condition types for a failure, beside Ready.
     fn failure_conditions(reason: Reason) -> &'static [&'static str] {
-        status::failure_conditions(reason)
+        failure_conditions(reason)
+    }
+}
+
+/// Returns the condition types for a failure with a common reason, beside Ready.
+pub(crate) const fn failure_conditions(reason: Reason) -> &'static [&'static str] {
+    match reason {
+        Reason::URLInvalid
+        | Reason::AuthenticationFailed
+        | Reason::GitOperationFailed
+        | Reason::EmptyGitRepository
+        | Reason::OCIArtifactPullFailed
+        | Reason::OCIArtifactLayerOperationFailed
+        | Reason::ReadOperationFailed
+        | Reason::InvalidProviderConfiguration
+        | Reason::BucketOperationFailed
+        | Reason::InvalidSTSConfiguration
+        | Reason::FeatureGateDisabled
+        | Reason::Timeout => &[types::FETCH_FAILED],
+        Reason::VerificationError => &[types::SOURCE_VERIFIED],
+        Reason::StorageOperationFailed
+        | Reason::DirectoryCreationFailed
+        | Reason::ArchiveOperationFailed
+        | Reason::GarbageCollectionFailed => &[types::STORAGE_OPERATION_FAILED],
+        _ => &[],
     }
 }

@@ -8,9 +8,8 @@ use cloud::{
     github::{App, Installation},
 };
 use git::{Auth, InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
+use runtime::secret::{BasicAuth, SecretData};
 use url::Url;
-
-use crate::secret::{BasicAuth, SecretData};
 
 pub(super) const GITHUB: &str = "github";
 pub(super) const NO_APP: &str =

@@ -10,8 +10,7 @@ use cloud::{
 };
 use git::Auth;
 use net::{AddressPolicy, Proxies, Proxy, Tls};
-
-use crate::secret::SecretData;
+use runtime::secret::SecretData;
 
 /// User name that GitHub expects beside a token.
 const USER: &str = "x-access-token";

@@ -5,9 +5,10 @@ use api::{
     source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
 };
 use git::{Reference, SignedObject, Snapshot, TrustedKeys};
+use runtime::secret::SecretData;
 
 use super::{failure, spec};
-use crate::{secret::SecretData, source_kind::Verification};
+use crate::source_kind::Verification;
 
 #[derive(Debug, Clone)]
 pub(crate) struct VerifyRequest {

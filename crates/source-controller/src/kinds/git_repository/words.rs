@@ -6,7 +6,7 @@ use api::{Artifact, Reason, commit_metadata, condition_type as types};
 use git::Snapshot;
 
 use super::{GitRepositories, Resolved};
-use crate::{source_kind::Words, status};
+use crate::source_kind::{Words, failure_conditions};
 
 const SUBJECT_CHARS: usize = 50;
 
@@ -21,7 +21,7 @@ impl Words for GitRepositories {
             | Reason::InvalidGitObject
             | Reason::InvalidTagSignature
             | Reason::InvalidCommitSignature => &[types::SOURCE_VERIFIED],
-            reason => status::failure_conditions(reason),
+            reason => failure_conditions(reason),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use api::{Class, Fault, Reason, condition_type as types};
 
-use crate::status;
+use crate::source_kind::failure_conditions;
 
 /// Returns a fault that starts with the summary of its reason. It stalls if only a change of the object or its source helps.
 pub(super) fn build(reason: Reason, why: &str) -> Fault {
@@ -78,6 +78,6 @@ pub(super) fn conditions(reason: Reason) -> &'static [&'static str] {
         | Reason::InvalidChartReference
         | Reason::ChartPullError
         | Reason::Failed => &[types::FETCH_FAILED],
-        reason => status::failure_conditions(reason),
+        reason => failure_conditions(reason),
     }
 }

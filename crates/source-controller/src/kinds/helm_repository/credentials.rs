@@ -2,10 +2,10 @@
 
 use api::{Fault, source::HelmRepositorySpec};
 use oci::{Access, Credentials, Identity};
+use runtime::secret::{BasicAuth, SecretData};
 
 use crate::{
     certificates,
-    secret::{BasicAuth, SecretData},
     source_kind::{SecretRole, SourceSecrets},
 };
 

@@ -5,11 +5,11 @@ use api::{
     source::{AccessFrom, HelmRepository, HelmRepositorySpec},
 };
 use oci::Credentials;
+use runtime::secret::SecretData;
 
 use super::{HelmRepositories, credentials, human, spec};
 use crate::{
     kinds::tests::{Field, check_schema, field},
-    secret::SecretData,
     source_kind::{SecretRole, SourceObject as _, SourceSecrets, Words as _},
 };
 

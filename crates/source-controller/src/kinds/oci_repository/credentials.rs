@@ -3,11 +3,11 @@
 use api::{Fault, Reason, Secret, source::OCIRepositorySpec};
 use net::{Proxies, Tls};
 use oci::{Access, Credentials, Identity, Reference, docker};
+use runtime::secret::{BasicAuth, SecretData};
 
 use super::verification;
 use crate::{
     certificates, proxy,
-    secret::{BasicAuth, SecretData},
     source_kind::{SecretRole, SourceSecrets},
 };
 

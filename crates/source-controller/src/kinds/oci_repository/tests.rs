@@ -1,10 +1,8 @@
 use api::source::{OCILayerSelector, OCIRepositoryRef, OCIRepositorySpec, OCIRepositoryVerification};
+use runtime::secret::SecretData;
 
 use super::*;
-use crate::{
-    kinds::tests::{Field, check_schema, field},
-    secret::SecretData,
-};
+use crate::kinds::tests::{Field, check_schema, field};
 
 type Change = fn(&mut OCIRepositorySpec);
 

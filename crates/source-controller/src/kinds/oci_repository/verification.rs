@@ -8,15 +8,13 @@ use oci::{
     cosign::{self, PublicKey, Signer, TrustedRoot},
     notation::{self, TrustPolicy, TrustStore},
 };
+use runtime::secret::SecretData;
 
 use super::{
     OciRequest, OciResolved,
     spec::{self, IdentityPattern},
 };
-use crate::{
-    secret::SecretData,
-    source_kind::{SecretRole, SourceSecrets},
-};
+use crate::source_kind::{SecretRole, SourceSecrets};
 
 const KEYS: usize = 100;
 const TRUSTED_ROOT: &str = "trusted_root.json";
