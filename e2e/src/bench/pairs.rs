@@ -1,5 +1,6 @@
 //! Measures pairs of GitRepository and KluctlDeployment: time, memory and CPU, beside the API server alone.
 
+mod phase;
 pub(crate) mod project;
 mod reference;
 mod table;
@@ -8,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     str::FromStr,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -24,7 +25,11 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
-use self::reference::{Written, for_all};
+pub use self::phase::{CpuTimes, Phase};
+use self::{
+    phase::InProgress,
+    reference::{Written, for_all},
+};
 use super::{
     calm::{self, Calm},
     measure::print,
@@ -33,11 +38,6 @@ use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
-const GIT_SERVER: &str = "git server";
-/// Name of this program: it writes the objects, watches them, and starts `git upload-pack` for each request.
-const BENCH: &str = "this program";
-/// Components of the control plane that take part in each write.
-const COMPONENTS: [&str; 3] = ["kube-apiserver", "etcd", "kube-controller-manager"];
 /// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
 /// Length of an interval without a change, in seconds.
@@ -85,17 +85,6 @@ pub async fn run(args: &Args) -> Result<()> {
         print(&Box::pin(measure(*load, args.rounds)).await?.table());
     }
     Ok(())
-}
-
-pub type CpuTimes = BTreeMap<String, Duration>;
-
-#[derive(Debug, Clone, Default)]
-pub struct Phase {
-    pub time: Duration,
-    /// CPU times of the controllers, the components of the control plane, the Git server and this program.
-    pub cpu: CpuTimes,
-    /// Number of requests to the API server, watches and those for leases aside, and how many of them write.
-    pub requests: [usize; 2],
 }
 
 #[derive(Debug)]
@@ -387,68 +376,6 @@ fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
         .iter()
         .map(|name| Ok((*name, cluster.controller(name)?.usage()?)))
         .collect()
-}
-
-struct InProgress {
-    at: Instant,
-    cpu: CpuTimes,
-    audit_mark: u64,
-}
-
-impl InProgress {
-    fn now(cluster: &TestCluster) -> Result<Self> {
-        Ok(Self {
-            at: Instant::now(),
-            cpu: cpu_times(cluster)?,
-            audit_mark: cluster.plane.audit_mark(),
-        })
-    }
-
-    /// Ends the phase. Events follow the statuses that are waited for: the CPU times and requests include them, the time doesn't.
-    async fn end_of_work(self, cluster: &TestCluster) -> Result<Phase> {
-        let time = self.at.elapsed();
-        for &name in CONTROLLERS {
-            calm::end_of_requests(cluster, name).await?;
-        }
-        Ok(Phase {
-            time,
-            ..self.end(cluster)?
-        })
-    }
-
-    fn end(self, cluster: &TestCluster) -> Result<Phase> {
-        let time = self.at.elapsed();
-        let mut cpu = cpu_times(cluster)?;
-        for (name, time) in &mut cpu {
-            *time = time.saturating_sub(self.cpu.get(name).copied().unwrap_or_default());
-        }
-        let requests = cluster.plane.audit_since(self.audit_mark)?;
-        let requests = requests
-            .iter()
-            .filter(|entry| entry.verb != "watch" && entry.resource != "leases")
-            .fold([0, 0], |[all, writes], entry| {
-                [all + 1, writes + usize::from(entry.is_write())]
-            });
-        Ok(Phase { time, cpu, requests })
-    }
-}
-
-/// Returns the CPU times so far of the running controllers, the components of the control plane, the Git server and this program.
-fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
-    let mut times = CpuTimes::new();
-    for &name in CONTROLLERS {
-        if let Some(controller) = cluster.find(name) {
-            times.insert(name.to_owned(), controller.usage()?.cpu);
-        }
-    }
-    for name in COMPONENTS {
-        times.insert(name.to_owned(), cluster.plane.usage(name)?.cpu);
-    }
-    let own = Usage::of(std::process::id()).context("this process")?;
-    times.insert(BENCH.to_owned(), own.cpu);
-    // git upload-pack runs as a child of this process.
-    times.insert(GIT_SERVER.to_owned(), own.children_cpu);
-    Ok(times)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(crate) const UNLOGGED: &str = "weir-testkit-unlogged";
 /// Maximum time until the end of a write that has begun is logged.
 const END_OF_WRITES: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
     pub user: String,
     pub impersonated: Option<String>,

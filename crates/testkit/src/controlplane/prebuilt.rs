@@ -37,7 +37,7 @@ impl Default for Publishers {
     }
 }
 
-/// Puts those of the programs into a folder that are on `PATH` in the pinned minor version, or that can be downloaded.
+/// Puts the programs into a folder that are on `PATH` in the pinned minor version, or that can be downloaded.
 pub(super) fn provide(dir: &Path, programs: &[&str]) {
     if std::env::var_os(FROM_SOURCE).is_some_and(|value| !value.is_empty()) {
         return;

@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{CONCURRENT_REQUESTS, InProgress, Load, Phase, project};
+use super::{CONCURRENT_REQUESTS, Load, Phase, phase::InProgress, project};
 use crate::cluster::{NAMESPACE, TestCluster};
 
 const SOURCE: [&str; 3] = ["source.toolkit.fluxcd.io", "v1", "GitRepository"];

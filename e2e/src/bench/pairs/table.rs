@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use super::{Figures, GIT_SERVER, Load, Phase};
+use super::{Figures, Load, Phase, phase::GIT_SERVER};
 use crate::bench::measure::mebibytes;
 
 pub(super) fn title(load: Load) -> String {
@@ -100,13 +100,34 @@ impl Figures {
             let cpu = phases.map(|phase| format!("{:.2} s", cpu_of(phase, name).as_secs_f32()));
             write_row(text, name, &memory.unwrap_or_default(), &cpu);
         }
-        for (row, index) in [("requests", 0), ("of them write", 1)] {
-            write_row(
-                text,
-                row,
-                "",
-                &phases.map(|phase| phase.requests[index].to_string()),
-            );
+        let idle = phases.map(|phase| format!("{:.0}%", phase.machine.idle_share() * 100.0));
+        write_row(text, "idle processors", "", &idle);
+        let saturated = phases.map(|phase| phase.machine.saturated().unwrap_or("nothing").to_owned());
+        write_row(text, "saturated", "", &saturated);
+        let requests = phases.map(|phase| phase.all_requests().to_string());
+        write_row(text, "requests", "", &requests);
+        write_row(
+            text,
+            "of them write",
+            "",
+            &phases.map(|phase| phase.writes.to_string()),
+        );
+        self.write_requests(text, &phases);
+    }
+
+    /// Writes the requests for each pair by user and verb.
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    fn write_requests(&self, text: &mut String, phases: &[&Phase; 5]) {
+        let _ = writeln!(text, "  requests of a pair, by user and verb:");
+        let kinds: BTreeSet<&(String, String)> =
+            phases.iter().flat_map(|phase| phase.requests.keys()).collect();
+        for kind in kinds {
+            let each = phases.map(|phase| {
+                let count = phase.requests.get(kind).copied().unwrap_or_default();
+                format!("{:.2}", count as f64 / self.load.pairs.max(1) as f64)
+            });
+            let (user, verb) = kind;
+            write_row(text, &format!("  {user}"), verb, &each);
         }
     }
 }
