@@ -105,13 +105,18 @@ pub(super) fn print(outcomes: &[Outcome], parts: &[Part], idle: Option<f64>, tim
     }
     let failures = failures(outcomes);
     let count: usize = outcomes.iter().map(|outcome| outcome.tests.len()).sum();
-    match failures.is_empty() {
-        true => say(&format!("{count} tests passed")),
-        false => say("failed:"),
+    if !failures.is_empty() {
+        say("failed:");
     }
-    for (name, failed) in failures {
+    for (name, failed) in &failures {
         say(&format!("  {name}: {failed} of {times}"));
     }
+    let failed: usize = outcomes
+        .iter()
+        .flat_map(|outcome| &outcome.tests)
+        .filter(|test| !test.passed)
+        .count();
+    say(&format!("{} passed, {failed} failed", count - failed));
 }
 
 /// Returns the longest times, each test once.
