@@ -34,11 +34,11 @@ use kube::Client;
 use runtime::{Context, ObjectKey};
 
 use crate::{
-    Flags,
     accepted::{Accepted, Deliveries},
     event,
     extensions::Extensions,
     failures::Failures,
+    flags::Flags,
     metrics::Metrics,
     store::Store,
 };

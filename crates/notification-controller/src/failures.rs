@@ -16,7 +16,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio_util::task::TaskTracker;
 
-use crate::{NAME, event::object_name, journal::Ticket};
+use crate::{event::object_name, journal::Ticket, name::NAME};
 
 /// Prefix of the annotations that name failing objects; a hash of the object follows.
 const PREFIX: &str = "failing.weir.io/";

@@ -44,7 +44,7 @@ mod zulip;
 use api::{Event, Fault, Secret, notification::ProviderSpec};
 use url::Url;
 
-use crate::Error;
+use crate::error::Error;
 use interface::{Audience, Config, ProviderType, Step};
 
 pub const ALL: &[ProviderType] = &[

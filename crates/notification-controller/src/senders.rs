@@ -11,7 +11,7 @@ use runtime::{
     tokens::{TokenRefusal, TokenReviews, TokenUsers},
 };
 
-use crate::Flags;
+use crate::flags::Flags;
 use allowed::Allowed;
 pub(crate) use allowed::Sender;
 

@@ -29,9 +29,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Flags,
     accepted::{Accepted, Deliveries},
     body, event,
+    flags::Flags,
     journal::{Entry, Journal, Left, Ticket, is_old},
     metrics::Metrics,
     senders::{Refused, Senders},

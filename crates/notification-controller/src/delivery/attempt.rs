@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use crate::error::Error;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use url::{Host, Url};
 
 use super::{lanes::WIDTH, settings::Connection};
-use crate::Error;
+use crate::error::Error;
 
 const MAX_CLIENTS: usize = 32;
 const NATS_PORT: u16 = 4222;

@@ -12,7 +12,7 @@ use runtime::ObjectKey;
 use sha2::{Digest as _, Sha256};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{NAME, event::object_name, journal::Ticket};
+use crate::{event::object_name, journal::Ticket, name::NAME};
 
 /// Maximum number of lines of a digest; further events are counted.
 const LINES: usize = 50;

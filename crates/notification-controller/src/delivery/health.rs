@@ -6,7 +6,7 @@ use futures::channel::mpsc;
 use parking_lot::Mutex;
 use runtime::{ObjectKey, Trigger};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Maximum number of objects with a remembered result; further results are only events and metrics.
 const OBJECTS: usize = 4096;

@@ -17,7 +17,7 @@ use net::{AddressPolicy, Proxies, Proxy};
 use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccounts};
 
 use crate::{
-    Error,
+    error::Error,
     providers::{
         self,
         interface::{Audience, Config},

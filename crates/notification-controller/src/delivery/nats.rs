@@ -12,7 +12,7 @@ use super::{
     clients::{Clients, nats_host, nats_port},
     settings::Connection,
 };
-use crate::{Error, providers::nats::publish::Publish};
+use crate::{error::Error, providers::nats::publish::Publish};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum length of a line of a server, in bytes: `INFO` lists all addresses.

@@ -13,7 +13,7 @@ use super::{
     restore::Restorer,
     sender::Sender,
 };
-use crate::{Error, journal, metrics::DeliveryOutcome};
+use crate::{error::Error, journal, metrics::DeliveryOutcome};
 
 pub(super) struct Queue {
     lanes: Lanes<Job>,

@@ -8,7 +8,7 @@ use runtime::{EventDraft, ObjectKey, Recorder, Severity};
 
 use super::{health::Health, job::Delivery};
 use crate::{
-    Error,
+    error::Error,
     event::object_name,
     metrics::{DeliveryOutcome, Metrics},
 };

@@ -4,7 +4,7 @@ use api::{Secret, notification::Provider};
 use kube::{Client, ResourceExt as _};
 use runtime::secret::{self, SecretData};
 
-use crate::Error;
+use crate::error::Error;
 
 #[derive(Default)]
 pub(super) struct ProviderSecrets {

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{attempt::Attempt, clients::Clients, lanes::LanePermit, nats, settings::Connection};
 use crate::{
-    Error,
+    error::Error,
     providers::{
         interface::{Check, Request, Step},
         nats::publish::Publish,

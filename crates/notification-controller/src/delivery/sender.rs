@@ -17,7 +17,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    Error,
+    error::Error,
     providers::{self, interface::AlertName, status_id},
 };
 

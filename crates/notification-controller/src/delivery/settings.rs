@@ -11,7 +11,7 @@ use yaml::Value;
 
 use super::secrets::{ProviderSecret, ProviderSecrets};
 use crate::{
-    Error,
+    error::Error,
     providers::{
         self,
         interface::{AlertName, Config, KEYS, Takes},

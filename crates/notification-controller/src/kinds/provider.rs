@@ -11,8 +11,8 @@ use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
 use crate::{
-    Error,
     delivery::{Reports, Routes, Sender},
+    error::Error,
 };
 
 /// Interval of ready providers: their Secret may change.

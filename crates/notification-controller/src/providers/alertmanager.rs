@@ -7,7 +7,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 /// The end of an alert without one.
 const NO_END: &str = "0001-01-01T00:00:00Z";

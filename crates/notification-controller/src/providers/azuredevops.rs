@@ -10,7 +10,7 @@ use super::{
     interface::{Audience, Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 pub(super) const AUDIENCE: Audience = Audience {
     cloud: Cloud::Azure,

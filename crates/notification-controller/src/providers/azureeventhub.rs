@@ -17,7 +17,7 @@ use super::{
     interface::{Audience, Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 /// Lifetime of a signature, in seconds.
 const LIFETIME: i64 = 3600;

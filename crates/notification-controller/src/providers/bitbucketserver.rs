@@ -9,7 +9,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const CHECK: HeaderName = HeaderName::from_static("x-atlassian-token");
 const WITH: HeaderName = HeaderName::from_static("x-requested-with");

@@ -13,7 +13,7 @@ use super::{
     interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 pub(super) const GITHUB: ProviderType = ProviderType {
     name: "githubpullrequestcomment",

@@ -10,7 +10,7 @@ use super::{
     interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "generic-hmac",

@@ -8,7 +8,7 @@ use super::{
     interface::{Check, Config, Request, Step},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const NO_REPOSITORY: Error = Error::Config("the address is not the URL of a Git repository");
 const NO_REVISION: Error = Error::Event("missing revision metadata: the event names no commit");

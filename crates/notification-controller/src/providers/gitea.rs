@@ -9,7 +9,7 @@ use super::{
     interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const STATES: States = States {
     success: "success",

@@ -10,7 +10,7 @@ use super::{
     interface::{Config, ProviderType, Request, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const VERSION: HeaderName = HeaderName::from_static("x-github-api-version");
 const APP: &str = "Secret of a GitHub App";

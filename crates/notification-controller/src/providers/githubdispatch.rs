@@ -8,7 +8,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "githubdispatch",

@@ -15,7 +15,7 @@ use super::{
     interface::{Audience, Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com/";
 

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
 use super::nats::publish::Publish;
-use crate::Error;
+use crate::error::Error;
 
 /// The settings of a provider, its Secret and the alert, as payloads use them.
 #[derive(Debug, Clone, Default)]

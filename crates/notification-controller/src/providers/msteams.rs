@@ -7,7 +7,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 /// Suffix of the hosts of old connectors.
 const CONNECTORS: &str = ".webhook.office.com";

@@ -12,7 +12,7 @@ use super::{
     generic,
     interface::{Config, ProviderType, Step, Takes},
 };
-use crate::Error;
+use crate::error::Error;
 use publish::{BAD_SEED, Login, Publish};
 
 const SERVERS: usize = 8;

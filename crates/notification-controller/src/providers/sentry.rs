@@ -11,7 +11,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const AUTH: HeaderName = HeaderName::from_static("x-sentry-auth");
 

@@ -7,7 +7,7 @@ use super::{
     interface::{Check, Config, ProviderType, Request, Step, Takes},
     wire::{self, title},
 };
-use crate::Error;
+use crate::error::Error;
 
 /// The API method that answers 200 even when it refuses.
 const POST_MESSAGE: &str = "https://slack.com/api/chat.postMessage";

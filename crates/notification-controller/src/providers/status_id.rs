@@ -8,7 +8,7 @@ use cel::{Program, Scope, Value, Variables};
 use serde::Serialize;
 
 use super::interface::Takes;
-use crate::Error;
+use crate::error::Error;
 
 const FIELD: &str = "spec.commitStatusExpr";
 const SCOPE: Scope<'_> = Scope::Declared(&["event", "alert", "provider"]);

@@ -10,7 +10,7 @@ use super::{
     interface::{Config, ProviderType, Step, Takes},
     wire,
 };
-use crate::Error;
+use crate::error::Error;
 
 const API: &str = "https://api.telegram.org/";
 /// Characters with a meaning in Telegram's Markdown.

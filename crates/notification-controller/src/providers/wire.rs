@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::interface::{Check, Config, Request};
-use crate::Error;
+use crate::error::Error;
 
 impl Config {
     /// Returns the address as a URL to post to.

@@ -187,7 +187,7 @@ async fn object_of(
     let annotations = requests(target, &name).await?;
     let patch = json!({"metadata": {"annotations": annotations}});
     let params = PatchParams {
-        field_manager: Some(crate::NAME.to_owned()),
+        field_manager: Some(crate::name::NAME.to_owned()),
         ..PatchParams::default()
     };
     answer(target.api.patch_metadata(&name, &params, &Patch::Merge(patch))).await?;

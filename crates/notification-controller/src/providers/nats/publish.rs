@@ -8,7 +8,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::json;
 use url::Url;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Kinds of keys, in the upper bits of their first byte: seeds, and users.
 const SEED: u8 = 18 << 3;
