@@ -11,7 +11,7 @@ use crate::{
     text::is_space,
     value::{
         Str, Value,
-        args::{Args, to_text},
+        args::{Args, Bound, to_text},
         char_count, iter,
     },
 };
@@ -43,50 +43,7 @@ struct Links {
 pub(super) fn urlize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let names = ["trim_url_limit", "nofollow", "target", "rel", "extra_schemes"];
     let args = args.bind("do_urlize", names, 0)?;
-    let limit = args
-        .optional_int(0)?
-        .map(|limit| usize::try_from(limit).unwrap_or(0));
-    let given = args.optional_text(3)?.unwrap_or_else(|| "".into());
-    let mut rel: Vec<&str> = given.split_whitespace().chain(["noopener"]).collect();
-    if args.flag(1, false)? {
-        rel.push("nofollow");
-    }
-    rel.sort_unstable();
-    rel.dedup();
-    let mut attributes = String::from(" rel=\"");
-    escape::escape(cx.rt, &rel.join(" "), &mut attributes)?;
-    attributes.push('"');
-    if let Some(target) = args.optional_text(2)?.filter(|target| !target.is_empty()) {
-        attributes.push_str(" target=\"");
-        escape::escape(cx.rt, &target, &mut attributes)?;
-        attributes.push('"');
-    }
-    let mut schemes = Vec::new();
-    if let Some(given) = args.get(4).filter(|given| !matches!(given, Value::None)) {
-        for scheme in iter::collect(cx.rt, given)? {
-            let scheme = to_text(&scheme)?;
-            let valid = scheme
-                .strip_suffix("//")
-                .unwrap_or(&scheme)
-                .strip_suffix(':')
-                .is_some_and(|name| {
-                    name.len() > 1
-                        && name
-                            .bytes()
-                            .all(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(&byte))
-                });
-            if !valid {
-                let message = format!("{} is not a valid URI scheme prefix.", repr::quoted(&scheme));
-                return raise("FilterArgumentError", message);
-            }
-            schemes.push(scheme);
-        }
-    }
-    let links = Links {
-        limit,
-        attributes,
-        schemes,
-    };
+    let links = links(cx, &args)?;
     let text = cx.text_of(&value)?;
     let mut safe = String::new();
     match value {
@@ -111,6 +68,57 @@ pub(super) fn urlize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     } else {
         Value::Str(made)
     })
+}
+
+fn links(cx: &Cx<'_>, args: &Bound<5>) -> R<Links> {
+    let limit = args
+        .optional_int(0)?
+        .map(|limit| usize::try_from(limit).unwrap_or(0));
+    let given = args.optional_text(3)?.unwrap_or_else(|| "".into());
+    let mut rel: Vec<&str> = given.split_whitespace().chain(["noopener"]).collect();
+    if args.flag(1, false)? {
+        rel.push("nofollow");
+    }
+    rel.sort_unstable();
+    rel.dedup();
+    let mut attributes = String::from(" rel=\"");
+    escape::escape(cx.rt, &rel.join(" "), &mut attributes)?;
+    attributes.push('"');
+    if let Some(target) = args.optional_text(2)?.filter(|target| !target.is_empty()) {
+        attributes.push_str(" target=\"");
+        escape::escape(cx.rt, &target, &mut attributes)?;
+        attributes.push('"');
+    }
+    Ok(Links {
+        limit,
+        attributes,
+        schemes: schemes(cx, args)?,
+    })
+}
+
+fn schemes(cx: &Cx<'_>, args: &Bound<5>) -> R<Vec<Str>> {
+    let mut schemes = Vec::new();
+    if let Some(given) = args.get(4).filter(|given| !matches!(given, Value::None)) {
+        for scheme in iter::collect(cx.rt, given)? {
+            let scheme = to_text(&scheme)?;
+            let valid = scheme
+                .strip_suffix("//")
+                .unwrap_or(&scheme)
+                .strip_suffix(':')
+                .is_some_and(|name| {
+                    name.len() > 1
+                        && name
+                            .bytes()
+                            .all(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(&byte))
+                });
+            if !valid {
+                let message = format!("{} is not a valid URI scheme prefix.", repr::quoted(&scheme));
+                return raise("FilterArgumentError", message);
+            }
+            schemes.push(scheme);
+        }
+    }
+    Ok(schemes)
 }
 
 impl Links {

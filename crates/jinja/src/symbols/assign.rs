@@ -63,27 +63,8 @@ impl Resolver<'_> {
                 }
                 self.expr(call, frame)?;
             }
-            StmtKind::FilterBlock(filter, body, scope) => {
-                let inner = self.inner(frame);
-                self.analyze(inner.scope, body);
-                self.loads_of(inner.scope, filter);
-                self.statements(body, inner)?;
-                self.expr(filter, inner)?;
-                *scope = self.scope(inner.scope);
-            }
-            StmtKind::With(pairs, body, scope) => {
-                let inner = self.inner(frame);
-                for (target, _) in pairs.iter() {
-                    self.declare_target(inner.scope, target);
-                }
-                self.analyze(inner.scope, body);
-                for (target, value) in pairs {
-                    self.expr(value, frame)?;
-                    self.target(target, inner);
-                }
-                self.statements(body, inner)?;
-                *scope = self.scope(inner.scope);
-            }
+            StmtKind::FilterBlock(..) => self.filter_block(stmt, frame)?,
+            StmtKind::With(..) => self.with(stmt, frame)?,
             StmtKind::Set(target, value, track) => {
                 self.expr(value, frame)?;
                 self.target(target, frame);
@@ -103,29 +84,8 @@ impl Resolver<'_> {
                 self.extends = true;
                 self.expr(expr, frame)?;
             }
-            StmtKind::Include(node) => {
-                self.expr(&mut node.template, frame)?;
-                if node.with_context {
-                    node.visible = self.visible(frame);
-                }
-            }
-            StmtKind::Import(node) => {
-                self.expr(&mut node.template, frame)?;
-                self.name(&mut node.target, frame);
-                node.toplevel = frame.toplevel;
-                if node.with_context {
-                    node.visible = self.visible(frame);
-                }
-            }
-            StmtKind::FromImport(node) => {
-                self.expr(&mut node.template, frame)?;
-                for (_, alias) in &mut node.names {
-                    self.name(alias, frame);
-                }
-                node.toplevel = frame.toplevel;
-                if node.with_context {
-                    node.visible = self.visible(frame);
-                }
+            StmtKind::Include(_) | StmtKind::Import(_) | StmtKind::FromImport(_) => {
+                self.import(stmt, frame)?;
             }
             StmtKind::Break | StmtKind::Continue => {
                 if !frame.can_break {
@@ -137,6 +97,63 @@ impl Resolver<'_> {
                     return Err(SyntaxError::new(line, word));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn filter_block(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
+        if let StmtKind::FilterBlock(filter, body, scope) = &mut stmt.kind {
+            let inner = self.inner(frame);
+            self.analyze(inner.scope, body);
+            self.loads_of(inner.scope, filter);
+            self.statements(body, inner)?;
+            self.expr(filter, inner)?;
+            *scope = self.scope(inner.scope);
+        }
+        Ok(())
+    }
+
+    fn with(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
+        if let StmtKind::With(pairs, body, scope) = &mut stmt.kind {
+            let inner = self.inner(frame);
+            for (target, _) in pairs.iter() {
+                self.declare_target(inner.scope, target);
+            }
+            self.analyze(inner.scope, body);
+            for (target, value) in pairs {
+                self.expr(value, frame)?;
+                self.target(target, inner);
+            }
+            self.statements(body, inner)?;
+            *scope = self.scope(inner.scope);
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
+        let (with_context, visible) = match &mut stmt.kind {
+            StmtKind::Include(node) => {
+                self.expr(&mut node.template, frame)?;
+                (node.with_context, &mut node.visible)
+            }
+            StmtKind::Import(node) => {
+                self.expr(&mut node.template, frame)?;
+                self.name(&mut node.target, frame);
+                node.toplevel = frame.toplevel;
+                (node.with_context, &mut node.visible)
+            }
+            StmtKind::FromImport(node) => {
+                self.expr(&mut node.template, frame)?;
+                for (_, alias) in &mut node.names {
+                    self.name(alias, frame);
+                }
+                node.toplevel = frame.toplevel;
+                (node.with_context, &mut node.visible)
+            }
+            _ => return Ok(()),
+        };
+        if with_context {
+            *visible = self.visible(frame);
         }
         Ok(())
     }
