@@ -12,7 +12,7 @@ use crate::{Consumer, SourceKind, consumer, dependencies::check_expression};
 ///
 /// # Errors
 /// A stalling fault that names the field and its value: the source is missing, or of a kind or version that is not
-/// accepted; the object depends on itself; a name is no name of an object.
+/// accepted; the object depends on itself; a name is not valid for an object.
 pub fn check<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
     if !C::has_own_source(object) {
         source(C::source_ref(object).as_ref(), C::SOURCE_KINDS)?;

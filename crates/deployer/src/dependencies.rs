@@ -1,6 +1,6 @@
 //! The objects that an object depends on: of its own kind, or of any other.
 //!
-//! Those of the same kind are read with the rights of the controller, and nothing but their readiness shows. Others, and all that an
+//! Objects of the same kind are read with the rights of the controller, and nothing but their readiness shows. Others, and all that an
 //! expression reads, are read with the identity that the object deploys with: expression by expression, a tenant could learn the content
 //! of any object otherwise.
 

@@ -2,7 +2,7 @@
 //! labels are their values, joined by slashes, in the order of the names.
 //!
 //! One watch of metadata for each kind answers for all deployments which kinds have objects of one of them, instead of a list of each
-//! kind for each. The watches have the rights of the controller, so the answer is only a hint where to look: what a deployment
+//! kind for each. The watches have the rights of the controller, so the answer is only a hint where to look: the objects that a deployment
 //! reports and deletes, it lists live with its own rights. Without the right to watch everything, and while a watch is broken or
 //! not begun, there is no answer, and the caller lists every kind.
 
@@ -50,7 +50,7 @@ struct Shared {
 }
 
 impl LabelIndex {
-    /// Starts the watches as soon as this process leads, until its shutdown. `cluster` is that of the controller.
+    /// Starts the watches as soon as this process leads, until its shutdown. `cluster` is the cluster of the controller.
     #[must_use]
     pub fn start(ctx: &Context, cluster: Cluster, labels: &[&str]) -> Self {
         let index = Self(Arc::new(Shared {

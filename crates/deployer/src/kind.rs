@@ -107,7 +107,7 @@ pub type Start<K> = ControlFlow<Outcome<<K as DeployKind>::Status>, <K as Deploy
 /// A kind whose objects deploy files of a source to a cluster.
 ///
 /// [`crate::DeployReconciler`] calls its methods in this order: `start`, `fetch`, `build`, `plan`, `begin`, `act`, `report`; `failed` instead
-/// of the rest when a step fails. Each step gets what the ones before it returned. `plan`, `report` and `failed` are pure, `fetch` and
+/// of the rest when a step fails. Each step gets the results of the ones before it. `plan`, `report` and `failed` are pure, `fetch` and
 /// `build` change nothing in a cluster.
 pub trait DeployKind: Send + Sync + Sized + 'static {
     /// The typed resource.
@@ -200,10 +200,10 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
         source: Option<&Self::Source>,
     ) -> impl Future<Output = Self::Failure> + Send;
 
-    /// Decides what is done with the objects. Pure.
+    /// Decides about the objects. Pure.
     fn plan(&self, draft: &Self::Draft, built: &Self::Built, ages: Ages, now: &Time) -> Self::Decision;
 
-    /// Records in the status, before the first object is applied, what a removal must know should the process end in the middle.
+    /// Records in the status, before the first object is applied, the facts that a removal needs should the process end in the middle.
     ///
     /// # Errors
     /// If the status can't be written. Then nothing is applied.
@@ -215,7 +215,7 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
         decision: Self::Decision,
     ) -> impl Future<Output = Result<(), Self::Failure>> + Send;
 
-    /// Does what was decided. Errors about single objects are part of the result.
+    /// Carries out the decision. Errors about single objects are part of the result.
     ///
     /// # Errors
     /// If the pass has to end, because the cluster can't be reached or something newer is there.

@@ -1,16 +1,13 @@
-//! Resolves what the objects of a controller refer to: the source of their files, the objects that they depend on, and
-//! the cluster that they deploy to.
+//! The skeleton of controllers that deploy: everything between "a source has news" and "the status is written".
 //!
-//! A controller implements [`Consumer`] for each of its kinds, and gets:
-//!
-//! - [`check`], which refuses invalid references (pure);
-//! - [`References`], which reads sources and dependencies live, fetches artifacts and connects to clusters;
-//! - [`triggers`], which wakes objects when a source or a dependency changes;
-//! - [`LabelIndex`], which knows the objects on the cluster that carry a label;
-//! - [`objects`], live lists in which one unreadable object hides no other.
-//!
-//! Objects of any kind are watched and listed untyped, and decoded one by one ([`Links`]): an object whose spec the
-//! schema accepts but the type does not must not stop the others.
+//! - A kind implements [`DeployKind`], and [`DeployReconciler`] makes its passes; a kind that is a list of manifests implements
+//!   [`manifests::ManifestKind`]. [`Parts`] are shared by the kinds of a process.
+//! - [`References`] follows the references of a [`Consumer`]: sources and their artifacts, dependencies, kubeconfigs. [`check`] refuses
+//!   invalid ones (pure), [`triggers`] wakes objects when a source or a dependency changes.
+//! - [`idle`] has the passes that find nothing changed, [`removal`] the end of objects.
+//! - [`LabelIndex`] knows the objects on the cluster that carry an owner's labels.
+//! - [`objects`] has live lists in which one unreadable object hides no other: objects of any kind are watched and listed untyped, and
+//!   decoded one by one ([`Links`]).
 
 mod check;
 mod clusters;

@@ -39,7 +39,7 @@ pub(crate) fn metadata_of(client: &Client, kind: &ResourceKind) -> Api<PartialOb
     Api::all_with(client.clone(), &resource)
 }
 
-/// Lists all objects live, page by page, and returns what `keep` makes of each.
+/// Lists all objects live, page by page, and returns the result of `keep` for each.
 ///
 /// # Errors
 /// If a page cannot be read. A kind that is not served is such an error, too: see [`found`].
@@ -50,7 +50,7 @@ pub async fn list<T>(
     pages(api, ListParams::default(), keep).await
 }
 
-/// Lists the objects whose field, such as `status.discriminator`, has a value, and returns what `keep` makes of each. If the definition
+/// Lists the objects whose field, such as `status.discriminator`, has a value, and returns the result of `keep` for each. If the definition
 /// of the kind doesn't let this field be selected, all objects are listed: `keep` checks it in any case.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ async fn pages<T>(
 pub fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match answer {
         Ok(object) => Ok(Some(object)),
-        // An unknown group is answered with a 404 whose body is no Status.
+        // An unknown group is answered with a 404 whose body is not a Status.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }

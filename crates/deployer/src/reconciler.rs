@@ -77,7 +77,7 @@ impl<K: DeployKind> DeployReconciler<K> {
         }
     }
 
-    /// Builds, decides and acts. What is being applied is not interrupted here: it ends at the next barrier.
+    /// Builds, decides and acts. An apply is not interrupted here: it ends at the next barrier.
     async fn deploy(
         &self,
         pass: &Pass<'_, K::Object>,
@@ -182,7 +182,7 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
     const FINALIZER: &'static str = K::FINALIZER;
     const CONTROLLER: &'static str = K::CONTROLLER;
     const METRICS_GROUP: Option<&'static str> = K::METRICS_GROUP;
-    // What is being applied is applied up to the next barrier.
+    // A deployment goes on up to the next barrier.
     const FINISHES: bool = true;
     const DROPS_UNKNOWN_STATUS: bool = K::DROPS_UNKNOWN_STATUS;
 

@@ -75,7 +75,7 @@ impl<C: Consumer> References<C> {
         self.read(object, None).await
     }
 
-    /// Returns what sources offer, for [`crate::triggers`] to note it.
+    /// Returns the offers of sources, for [`crate::triggers`] to note it.
     #[must_use]
     pub const fn offered(&self) -> &SeenArtifacts {
         &self.offered
@@ -112,7 +112,7 @@ impl<C: Consumer> References<C> {
         sources::artifact::<C>(self.ctx.client(), self.rules, reading, object).await
     }
 
-    /// Drops what is remembered of an object that is gone.
+    /// Drops the state of an object that is gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.seen.forget(key);
     }
@@ -198,7 +198,7 @@ impl<C: Consumer> References<C> {
     }
 }
 
-/// Returns the fault of a failed download. What another attempt may heal is tried again soon, anything else after the
+/// Returns the fault of a failed download. Failures that another attempt may heal are tried again soon, anything else after the
 /// retry interval.
 pub(crate) fn download_fault(error: &artifact::Error, retry: Duration) -> Fault {
     use artifact::Error as E;

@@ -1,4 +1,4 @@
-//! The removal of an object: what it deployed is deleted, or left, and attempts that fail are repeated for a bounded time.
+//! The removal of an object: its deployed objects are deleted, or left, and attempts that fail are repeated for a bounded time.
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
@@ -19,7 +19,7 @@ const DELETING: f32 = 0.8;
 /// Maximum number of objects that the message about those left behind names.
 const NAMED: usize = 20;
 
-/// Time after the deletion of an object for which removing what it deployed is tried again.
+/// Time after the deletion of an object for which its removal is tried again.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 /// Minimum time for which a process tries: the object may have been deleted long before it started.
 const AT_LEAST: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const AT_LEAST: Duration = Duration::from_secs(60);
 /// deleted, which no restart begins again, `tried_for` the time since this process first tried.
 pub fn time_left(deleted_for: Duration, tried_for: Duration) -> Option<Duration> {
     let by_clock = GIVE_UP_AFTER.saturating_sub(deleted_for);
-    // The clock of the API server may be ahead of that of this process.
+    // The clock of the API server may be ahead of the clock of this process.
     let left = by_clock
         .max(AT_LEAST.saturating_sub(tried_for))
         .min(GIVE_UP_AFTER.saturating_sub(tried_for));
@@ -186,7 +186,7 @@ impl Remains<'_> {
         first_names(&self.names(|_| false))
     }
 
-    /// Describes what is left, if nothing is left but objects that must not be listed or deleted for lack of rights. What is in the
+    /// Describes the rest, if nothing is left but objects that must not be listed or deleted for lack of rights. Objects in the
     /// object's `own` namespace goes with that and is left out. Pure.
     #[must_use]
     pub fn left_for_lack_of_rights(&self, own: Option<&str>) -> Option<String> {

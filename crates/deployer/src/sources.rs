@@ -137,7 +137,7 @@ struct Offered {
 pub struct SeenArtifacts(Arc<Mutex<HashMap<SourceId, Offered>>>);
 
 impl SeenArtifacts {
-    /// Notes what a source offered in a version; what an older version offered is ignored.
+    /// Notes the offer of a source in a version; offers of older versions are ignored.
     pub(crate) fn note(&self, source: SourceId, object: &DynamicObject) {
         let version = object.metadata.resource_version.as_deref();
         let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
@@ -167,7 +167,7 @@ impl SeenArtifacts {
         };
     }
 
-    /// Notes what a watch saw.
+    /// Notes the state that a watch saw.
     pub(crate) fn note_watched(&self, source: &SourceId, object: &DynamicObject) {
         self.note(source.clone(), object);
         if let Some(offered) = self.0.lock().get_mut(source) {
@@ -187,7 +187,7 @@ impl SeenArtifacts {
         self.0.lock().remove(source);
     }
 
-    /// Returns what a source offers if it is news: another revision than the one that was attempted last.
+    /// Returns the offer of a source if it is news: another revision than the one that was attempted last.
     fn news(&self, source: &SourceId, attempted: Option<&str>) -> Option<Offered> {
         let seen = self.0.lock();
         let offered = seen.get(source)?;

@@ -3,7 +3,7 @@
 //!
 //! Sources and consumers are watched untyped and decoded one by one, so that an object that cannot be decoded never
 //! stops the watch for the others. Only the fields that the index needs are parsed ([`Watched`]). The index holds names and
-//! revisions only; what a pass works with, it reads live.
+//! revisions only; a pass reads its inputs live.
 
 mod consumers;
 mod index;
@@ -41,7 +41,7 @@ impl<C: Consumer> WatchedFields for ConsumerFields<C> {
     const STATUS: &'static [&'static str] = C::LINK_STATUS;
 }
 
-/// Watches the sources and the objects of a kind, and wakes the objects whose references changed. What sources offer is noted in
+/// Watches the sources and the objects of a kind, and wakes the objects whose references changed. Offers of sources are noted in
 /// `seen`.
 #[must_use]
 pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'static, Trigger> {
@@ -72,7 +72,7 @@ pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'
         .boxed()
 }
 
-/// Notes what a source offers.
+/// Notes the offer of a source.
 fn note(seen: &SeenArtifacts, kind: SourceKind, event: &Event<Watched<SourceFields>>) {
     let source = |object: &Watched<SourceFields>| SourceId {
         kind,

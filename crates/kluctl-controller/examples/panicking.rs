@@ -47,7 +47,7 @@ fn reach(name: &str, step: &str) {
     }
 }
 
-/// Panics after so many polls of the work, each of which gets to a further place where it waits, or at its end.
+/// Panics after a number of polls of the work, each of which gets to a further place where it waits, or at its end.
 async fn interrupt<T>(work: impl Future<Output = T>, polls: usize) -> T {
     let mut work = Box::pin(work);
     let mut left = polls;

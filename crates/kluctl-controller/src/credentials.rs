@@ -70,7 +70,7 @@ impl Secrets<'_> {
     }
 }
 
-/// Returns the ServiceAccount whose AWS role may use KMS keys of SOPS: that of the decryption, else the one that deploys, else the default
+/// Returns the ServiceAccount whose AWS role may use KMS keys of SOPS: the account of the decryption, else the one that deploys, else the default
 /// one; `None` if there is none. It is read in the cluster of the Secrets with the identity that deploys, which needs the right to
 /// request a token.
 pub(crate) async fn kms_role(

@@ -41,7 +41,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns the flags that every controller has, with those of this controller that mean the same.
+    /// Returns the flags that every controller has, with the flags of this controller that mean the same.
     #[must_use]
     pub fn common(&self) -> CommonFlags {
         let original = &self.own.original;
@@ -60,7 +60,7 @@ impl Cli {
     }
 }
 
-/// Returns the names of this controller, which are those of the original unless `--controller-name` is given.
+/// Returns the names of this controller, the original's unless `--controller-name` is given.
 #[must_use]
 pub fn spec(cli: &Cli) -> runtime::Spec {
     runtime::Spec {

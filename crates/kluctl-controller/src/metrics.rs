@@ -48,7 +48,7 @@ pub struct Metrics {
 pub enum Command {
     /// Deploy: applies the objects.
     Deploy,
-    /// Poke images: replaces images in what runs.
+    /// Poke images: replaces images of running objects.
     PokeImages,
     /// Prune: deletes the orphans.
     Prune,

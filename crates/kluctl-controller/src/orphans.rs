@@ -74,7 +74,7 @@ impl OrphanedResults {
         &self.cluster_id
     }
 
-    /// Deletes once the process leads what was left before, then the results of each object that goes, until the process ends.
+    /// Deletes older results once the process leads, then the results of each object that goes, until the process ends.
     pub async fn run(mut self, ctx: Context) {
         if ctx.leader().await.is_err() {
             return;

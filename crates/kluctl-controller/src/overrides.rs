@@ -41,7 +41,7 @@ pub struct SourceOverrides {
     addresses: AddressPolicy,
 }
 
-/// A failure to get what the server needs from the cluster.
+/// A failure to get certificates or keys from the cluster.
 #[derive(Debug, thiserror::Error)]
 enum MaterialError {
     #[error("cannot read or create the Secret {SECRET} or the ConfigMap {CONFIG_MAP}: {0}")]

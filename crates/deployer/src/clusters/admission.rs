@@ -1,6 +1,6 @@
 //! A watch of the webhooks and policies of the controller's own cluster, for all deployments: it tells when their rules have to be read again.
 //!
-//! It has the rights of the controller, and tells nobody what it sees: each identity reads the rules by itself. It runs while rules are used.
+//! It has the rights of the controller, and shares its objects with nobody: each identity reads the rules by itself. It runs while rules are used.
 //! Without the right to watch, they expire after a while.
 
 use std::{collections::HashSet, time::Duration};
@@ -19,7 +19,7 @@ use crate::objects::metadata_of;
 /// Pause after the watch broke off.
 const PAUSE: Duration = Duration::from_secs(60);
 /// Interval of looking if the rules are still used.
-const LOOK: Duration = Duration::from_secs(60);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Keeps the watch from the moment this process leads until its shutdown.
 pub(crate) fn keep(ctx: &Context, cluster: Cluster) {
@@ -56,7 +56,7 @@ async fn while_used(client: &Client, cluster: &Cluster, watch: &AdmissionWatch) 
         events.map(move |event| (number, event)).boxed()
     });
     let mut events = stream::select_all(watches);
-    let (mut listed, mut look) = (HashSet::new(), time::interval(LOOK));
+    let (mut listed, mut look) = (HashSet::new(), time::interval(CHECK_INTERVAL));
     loop {
         let (number, event) = tokio::select! {
             event = events.next() => event.ok_or("there are no such kinds")?,

@@ -5,10 +5,10 @@
 //! - The index of labelled objects ([`crate::LabelIndex`]) names the kinds with objects of the discriminator. It may lag behind by
 //!   moments, so the objects that the last deployment applied count, too.
 //! - Without an index, the last deployment tells: it ended with a complete search and a prune, so a new revision can leave only
-//!   what that one applied, and without one there are no orphans. Every kind is listed for a new or changed spec, after a restart, and
+//!   objects that it applied, and without one there are no orphans. Every kind is listed for a new or changed spec, after a restart, and
 //!   once a day.
 //!
-//! Every kind is listed on a request to deploy, and after a deployment or prune that had errors or broke off. What is found is always
+//! Every kind is listed on a request to deploy, and after a deployment or prune that had errors or broke off. Found objects are always
 //! listed live, under the identity that deletes it.
 
 use std::collections::HashSet;

@@ -145,7 +145,7 @@ impl DeploymentStates {
             .unwrap_or_default()
     }
 
-    /// Notes that a deployment begins, and returns what is known of the one before: should this one break off, the next one searches every
+    /// Notes that a deployment begins, and returns the knowledge of the one before: should this one break off, the next one searches every
     /// kind.
     pub fn begin_deployment(&self, key: &ObjectKey) -> LastDeployment {
         let mut entries = self.0.lock();
@@ -158,7 +158,7 @@ impl DeploymentStates {
         known.map_or(LastDeployment::Unknown, LastDeployment::Known)
     }
 
-    /// Returns what is known of the last deployment, while nothing is deployed.
+    /// Returns the knowledge of the last deployment, while nothing is deployed.
     pub fn last_deployment(&self, key: &ObjectKey) -> LastDeployment {
         match self.0.lock().get(key) {
             None => LastDeployment::Unknown,
@@ -181,7 +181,7 @@ impl DeploymentStates {
         self.0.lock().get(key).map(|entry| read(&entry.seen))
     }
 
-    /// Records that a deployment ended without errors, and saw all orphans. `known` is what its search was based on; absent if it
+    /// Records that a deployment ended without errors, and saw all orphans. `known` is the base of its search; absent if it
     /// searched every kind.
     pub fn end_deployment(&self, key: &ObjectKey, known: Option<&KnownDeployment>) {
         let sweep = known.map_or_else(next_sweep, |known| known.sweep);

@@ -129,7 +129,7 @@ fn others(applied: &AppliedVersions, indexed: &[LabelledObject]) -> Option<u64> 
     (found > 0 && found == applied.len()).then_some(others)
 }
 
-/// Returns a fingerprint of what users wrote in an object: its spec, and annotations with requests. Pure.
+/// Returns a fingerprint of the wishes of users in an object: its spec, and annotations with requests. Pure.
 pub fn spec_fingerprint(object: &impl ResourceExt) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.uid().hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! The watches of the index: one for each kind, and those of the definitions of kinds.
+//! The watches of the index: one for each kind, and the watches of the definitions of kinds.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -117,9 +117,9 @@ async fn may_watch_everything(cluster: &Cluster) -> bool {
     true
 }
 
-/// Starts the watches of kinds that have none; those of kinds that are no longer served end themselves.
+/// Starts the watches of kinds that have none; watches of kinds that are no longer served end themselves.
 fn begin_watches(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, client: &Client, snapshot: &Snapshot) {
-    // What can't be deleted is never deployed.
+    // Kinds that can't be deleted are never deployed.
     let deployable = |kind: &&ResourceKind| kind.deletable && !kind.is_event();
     let kinds: Vec<(KindName, &ResourceKind)> = snapshot
         .listable()

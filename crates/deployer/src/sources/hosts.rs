@@ -16,7 +16,7 @@ pub(crate) struct ArtifactHosts {
 }
 
 impl ArtifactHosts {
-    /// Takes the hosts of the flag; without any, those of the Service of the source-controller in `own`, and in the namespace of Flux.
+    /// Takes the hosts of the flag; without any, the hosts of the Service of the source-controller in `own`, and in the namespace of Flux.
     pub(crate) fn new(given: &[String], own: &str) -> Self {
         let mut hosts: Vec<String> = given.iter().map(|host| plain(host)).collect();
         if hosts.is_empty() {

@@ -24,7 +24,7 @@ pub(crate) struct Outdated {
 pub(crate) struct SeenSources(Mutex<HashMap<ObjectKey, (SourceId, u64)>>);
 
 impl SeenSources {
-    /// Remembers the version in which the source of an object was read; one that is no number isn't compared.
+    /// Remembers the version in which the source of an object was read; one that is not a number isn't compared.
     ///
     /// # Errors
     /// If it is older than one before.
@@ -50,7 +50,7 @@ impl SeenSources {
         }
     }
 
-    /// Drops what is remembered of an object.
+    /// Drops the state of an object.
     pub(crate) fn forget(&self, object: &ObjectKey) {
         self.0.lock().remove(object);
     }

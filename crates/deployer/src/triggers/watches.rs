@@ -17,10 +17,10 @@ use kube::{
 use super::watched::{Watched, WatchedFields};
 use crate::{SourceKind, objects, sources::served};
 
-/// Delays between two looks at which version of a kind is served: the first for the main kind of a consumer, and the longest, which is
+/// Delays between two checks which version of a kind is served: the first for the main kind of a consumer, and the longest, which is
 /// the only one for other kinds: clusters without them are common.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
-const LAST_LOOK: Duration = Duration::from_secs(30);
+const FIRST_CHECK: Duration = Duration::from_secs(1);
+const LAST_CHECK: Duration = Duration::from_secs(30);
 
 /// Watches all sources of a kind, and changes the version when the watched one is not served (any more).
 pub(super) fn sources<F: WatchedFields>(
@@ -30,7 +30,7 @@ pub(super) fn sources<F: WatchedFields>(
     namespace: Option<String>,
 ) -> BoxStream<'static, Event<Watched<F>>> {
     let asking = client.clone();
-    let first_look = if is_main { FIRST_LOOK } else { LAST_LOOK };
+    let first_look = if is_main { FIRST_CHECK } else { LAST_CHECK };
     let begin = (kind.resource(kind.preferred_version()), Duration::ZERO);
     let versions = stream::unfold(begin, move |(last, delay)| {
         let client = asking.clone();
@@ -42,7 +42,7 @@ pub(super) fn sources<F: WatchedFields>(
             let found = served(&client, kind).await.ok().flatten();
             let next = found.unwrap_or_else(|| last.clone());
             let delay = if next.version == last.version {
-                (delay * 2).min(LAST_LOOK)
+                (delay * 2).min(LAST_CHECK)
             } else {
                 tracing::info!(
                     kind = kind.name(),

@@ -1,7 +1,7 @@
 //! Checks if objects that are about to be deleted may belong to a deployment of another namespace that uses the same
 //! discriminator.
 //!
-//! Everyone can write a discriminator into a project. That of another namespace counts only if its owner has rights to the
+//! Everyone can write a discriminator into a project. A discriminator of another namespace counts only if its owner has rights to the
 //! objects in question: otherwise it could not have deployed them, and must not keep this deployment from deleting them.
 
 use std::{
@@ -56,7 +56,7 @@ enum Rights {
 }
 
 /// A kind in a namespace, or in the whole cluster.
-type Places = BTreeMap<(String, String, Option<String>), (ResourceKind, ObjectRef)>;
+type ReviewedKinds = BTreeMap<(String, String, Option<String>), (ResourceKind, ObjectRef)>;
 
 impl<'a> ForeignOwners<'a> {
     /// Prepares the check for deletions through `cluster`.
@@ -84,16 +84,16 @@ impl<'a> ForeignOwners<'a> {
         if self.claims.is_empty() {
             return None;
         }
-        let places = match self.places(objects).await {
-            Ok(places) => places,
+        let kinds = match self.kinds(objects).await {
+            Ok(kinds) => kinds,
             Err(error) => return Some(Refusal::Unknown(error.to_string())),
         };
-        if self.claims.len() * places.len() * VERBS.len() > MAX_REVIEWS {
+        if self.claims.len() * kinds.len() * VERBS.len() > MAX_REVIEWS {
             let message =
                 "too many KluctlDeployments of other namespaces use the same discriminator: choose another";
             return Some(Refusal::Unknown(message.to_owned()));
         }
-        match tokio::time::timeout(TIMEOUT, self.first_refusal(&places)).await {
+        match tokio::time::timeout(TIMEOUT, self.first_refusal(&kinds)).await {
             Ok(refusal) => refusal,
             Err(_) if self.counts_unknown() => Some(Refusal::Unknown(
                 "the rights of KluctlDeployments of other namespaces with the same discriminator could not be read in \
@@ -104,11 +104,11 @@ impl<'a> ForeignOwners<'a> {
         }
     }
 
-    async fn first_refusal(&self, places: &Places) -> Option<Refusal> {
+    async fn first_refusal(&self, kinds: &ReviewedKinds) -> Option<Refusal> {
         let questions: Vec<_> = self
             .claims
             .iter()
-            .map(|claim| async move { self.refuses(claim, self.rights(claim, places).await) }.boxed())
+            .map(|claim| async move { self.refuses(claim, self.rights(claim, kinds).await) }.boxed())
             .collect();
         let mut answers = stream::iter(questions).buffer_unordered(CONCURRENT_REVIEWS);
         let mut unknown = None;
@@ -123,15 +123,15 @@ impl<'a> ForeignOwners<'a> {
     }
 
     /// Returns the kinds and namespaces of objects.
-    async fn places(&self, objects: &[ObjectRef]) -> Result<Places, Error> {
-        let mut places = Places::new();
+    async fn kinds(&self, objects: &[ObjectRef]) -> Result<ReviewedKinds, Error> {
+        let mut kinds = ReviewedKinds::new();
         for object in objects {
-            let place = (
+            let scope = (
                 object.group.clone(),
                 object.kind.clone(),
                 object.namespace.clone(),
             );
-            if places.contains_key(&place) {
+            if kinds.contains_key(&scope) {
                 continue;
             }
             match self
@@ -140,18 +140,18 @@ impl<'a> ForeignOwners<'a> {
                 .await
             {
                 Ok(kind) => {
-                    places.insert(place, (kind, object.clone()));
+                    kinds.insert(scope, (kind, object.clone()));
                 }
                 // Without its kind, it is gone.
                 Err(Error::NoMatch { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(places)
+        Ok(kinds)
     }
 
     /// Finds out if a deployment may change one of the objects.
-    async fn rights(&self, claim: &Claim, places: &Places) -> Rights {
+    async fn rights(&self, claim: &Claim, kinds: &ReviewedKinds) -> Rights {
         let kube_config = match &claim.target {
             ClaimedTarget::Unknown => return Rights::Unknown,
             ClaimedTarget::Local => None,
@@ -165,7 +165,7 @@ impl<'a> ForeignOwners<'a> {
             return Rights::None;
         }
         let is_controller = kube_config.is_none() && target.cluster.impersonated().is_none();
-        for (kind, object) in places.values() {
+        for (kind, object) in kinds.values() {
             if is_controller {
                 return Rights::Some(object.to_string());
             }
@@ -181,7 +181,7 @@ impl<'a> ForeignOwners<'a> {
     }
 
     /// Returns true if a deployment whose rights are unknown counts as an owner: only if this one deploys with the rights of the
-    /// controller. A ServiceAccount deletes nothing but what it has rights to.
+    /// controller. A ServiceAccount deletes only objects that it has rights to.
     fn counts_unknown(&self) -> bool {
         self.cluster.impersonated().is_none()
     }

@@ -108,12 +108,12 @@ impl fmt::Display for Claim {
 /// Other objects of both groups that deploy with the same discriminator.
 #[derive(Debug, Default)]
 pub(crate) struct Sharers {
-    /// Those of the same namespace that may deploy to the same cluster, as `KluctlDeployment apps/shop`: while there is one,
+    /// Owners of the same namespace that may deploy to the same cluster, as `KluctlDeployment apps/shop`: while there is one,
     /// nothing is deleted.
     pub(crate) own: Vec<String>,
-    /// Those of [`Self::own`] whose cluster is unknown: it may be another one.
+    /// Owners in [`Self::own`] whose cluster is unknown: it may be another one.
     pub(crate) uncertain: Vec<String>,
-    /// Those of other namespaces: they count only for objects that they have rights to ([`super::owners`]).
+    /// Owners of other namespaces: they count only for objects that they have rights to ([`super::owners`]).
     pub(crate) foreign: Vec<Claim>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Sharers {
 #[derive(Debug, Clone)]
 pub(crate) struct Claimant {
     pub(crate) key: ObjectKey,
-    /// True for an object of `gitops.kluctl.io`. That of the same name in `flux.kluctl.io` gave way to it, so it shares nothing.
+    /// True for an object of `gitops.kluctl.io`. The one of the same name in `flux.kluctl.io` gave way to it, so it shares nothing.
     pub(crate) is_successor: bool,
 }
 
@@ -172,7 +172,7 @@ impl Sharing<'_> {
         Ok(self.sorted(itself, claims.unwrap_or_default(), own).await)
     }
 
-    /// Sorts the claims of others by what they mean for the object.
+    /// Sorts the claims of others by their meaning for the object.
     async fn sorted(&self, itself: &Claimant, mut claims: Vec<Claim>, own: &ClusterIdentity) -> Sharers {
         claims.retain(|claim| !itself.is_or_replaces(claim));
         let mut sharers = Sharers::default();

@@ -9,7 +9,7 @@ use runtime::flags::{Idle, idle};
 #[derive(Debug, Clone, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct OriginalFlags {
-    /// Kubeconfig of the cluster to control; by default $KUBECONFIG, then that of the Pod.
+    /// Kubeconfig of the cluster to control; by default $KUBECONFIG, then the access of the Pod.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 

@@ -88,7 +88,7 @@ const COMMAND: Shape = Struct(&[
     ("includeDeploymentDirs", List(&Text)),
     ("excludeDeploymentDirs", List(&Text)),
 ]);
-/// The project as it was rendered, without what is in its items.
+/// The project as it was rendered, without the content of its items.
 const PROJECT: Shape = Struct(&[
     ("vars", Any),
     ("when", Text),

@@ -258,7 +258,7 @@ async fn dependents_wait_for_their_dependencies() -> Result<()> {
 
 #[tokio::test]
 async fn dependency_that_is_not_ready_or_behind_is_named_with_the_reason() -> Result<()> {
-    // The dependency is another controller's: its status is what the test writes.
+    // The dependency is another controller's: the test writes its status.
     let fixture = Fixture::new("behind", &["--watch-label-selector=watched=yes"]).await?;
     let source = fixture.source("shop", &[]).await?;
     let revision = source.offer(&fixture.maps(&[("a", "1")])).await?;
@@ -438,7 +438,7 @@ async fn artifacts_of_buckets_and_oci_repositories_are_deployed() -> Result<()> 
             .await?;
         fixture.ready(&name, "True", "ReconciliationSucceeded").await?;
         fixture.holds(&name, "1").await?;
-        // Its interval is ten minutes: the artifact is what wakes it.
+        // Its interval is ten minutes: the artifact wakes it.
         source.offer(&files("2")).await?;
         fixture.holds(&name, "2").await?;
     }

@@ -24,7 +24,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// Waits for an event about the object `shop` whose message begins with a text, and checks all its fields but the message.
+    /// Waits for an event about the object `shop` whose message begins with a string, and checks all its fields but the message.
     async fn told(
         &self,
         sink: &WebhookSink,

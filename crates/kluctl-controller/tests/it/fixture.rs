@@ -97,7 +97,7 @@ pub(crate) async fn strict_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
-/// The control plane whose definition of gitops.kluctl.io is as that of the original: fields of ours are not stored, those that it
+/// The control plane whose definition of gitops.kluctl.io is the original one: fields of ours are not stored, those that it
 /// requires are, and none can be selected.
 pub(crate) async fn original_plane() -> Result<&'static ControlPlane> {
     static ORIGINAL: OnceCell<ControlPlane> = OnceCell::const_new();

@@ -95,7 +95,7 @@ fn archive() -> Vec<u8> {
 /// Serves a Helm repository.
 fn serve_helm(server: &WebServer, dir: &str) {
     let chart = format!("{dir}/shop-1.0.0.tgz");
-    // Those of a directory are relative, and those that `helm repo index --url` writes are not.
+    // URLs of a directory are relative, and URLs that `helm repo index --url` writes are not.
     let url = match dir {
         "" => "shop-1.0.0.tgz".to_owned(),
         _ => server.url(&chart),

@@ -11,11 +11,11 @@ use crate::{
 };
 
 const SUCCEEDED: &str = "ReconciliationSucceeded";
-/// Maximum number of requests for the creation of a deployment of one object. Seven of them are those of `flux.kluctl.io`: the object
+/// Maximum number of requests for the creation of a deployment of one object. Seven of them are as for `flux.kluctl.io`: the object
 /// gets its finalizer; the target is written before anything is applied, so that a removal after a crash knows it; the ConfigMap is
 /// read and applied; the status is written; two Events. Three others are the look for an object of `flux.kluctl.io` of the same name
 /// that has to give way, which no watch can answer that may lag behind, and the stored results: a Secret for the deployment and one for
-/// the validation, as kluctl's tools read them. Those of other deployments are known from one list of all when the controller starts.
+/// the validation, as kluctl's tools read them. Results of other deployments are known from one list of all when the controller starts.
 /// The last one is a read of the object, if the watch showed it more than ten seconds ago.
 const CREATION: usize = 11;
 /// Maximum number of requests for a new revision: the five of `flux.kluctl.io` (read and apply of the ConfigMap, status, two Events), two
@@ -107,7 +107,7 @@ async fn orphans_of_kinds_that_were_never_deployed_are_pruned() -> Result<()> {
     shop.ready("shop", SUCCEEDED).await?;
     wait_gone(&roles, "before", TIMEOUT).await?;
 
-    // What somebody leaves later is a drift, and goes with the next deployment.
+    // An object that somebody leaves later is a drift, and goes with the next deployment.
     left_by_hand(&shop.fixture, "later", &discriminator).await?;
     eventually("the Role to be a drift", TIMEOUT, || async {
         let status = shop.reconcile("shop").await?;

@@ -316,7 +316,7 @@ async fn artifact_that_changes_under_a_download_is_never_deployed_in_part() -> R
         ];
         let mut random = fastrand::Rng::with_seed(seed);
         random.shuffle(&mut faults);
-        // What isn't served from the beginning can't be removed again.
+        // A kind that isn't served from the start can't be removed again.
         faults.sort_by_key(Option::is_some);
         for fault in faults {
             let shown = format!("seed {seed}: {}", fault.as_ref().map_or("none", |_| "altered"));
@@ -423,7 +423,7 @@ fn is_settled(object: &DynamicObject) -> bool {
         .clone()
         .any(|condition| condition["type"] == "Reconciling" && condition["status"] == "True");
     let ready = conditions.find(|condition| condition["type"] == "Ready");
-    // The condition alone has the generation of what cannot be decoded.
+    // The condition alone has the generation of the invalid spec.
     let is_observed = |ready: &Value| {
         [status, ready]
             .iter()
@@ -446,7 +446,7 @@ async fn walk_over_specs_ends_as_it_began() -> Result<()> {
     let first = shop.ready("shop", SUCCEEDED).await?;
     let object = serde_json::to_value(shop.api().get("shop").await?)?;
     let spec = object["spec"].clone();
-    // The controller alone must understand what the schema accepts.
+    // The controller alone must understand all that the schema accepts.
     let (objects, _) = shop.fixture.plane.api_for(object).await?;
     let mut accepted = 0;
     for _ in 0..STEPS {

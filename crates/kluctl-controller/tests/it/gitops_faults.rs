@@ -279,7 +279,7 @@ async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
                 what == "everything" || request.path.contains("/kluctldeployments")
             });
             let mark = shop.fixture.plane.audit_mark();
-            // The Git server is ahead of what the API server tells.
+            // The Git server is ahead of the API server.
             let value = format!("{seed} {what}");
             shop.push(&[("a", &value), ("c", "new")])?;
             shop.fixture.more_passes(3.0).await?;

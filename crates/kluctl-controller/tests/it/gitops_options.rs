@@ -1,4 +1,4 @@
-//! Fields of KluctlDeployments of gitops.kluctl.io that choose what is deployed, how and when.
+//! Fields of KluctlDeployments of gitops.kluctl.io that choose the deployed objects, and how and when.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::batch::v1::CronJob;

@@ -1,4 +1,4 @@
-//! Overrides and dry runs of KluctlDeployments of gitops.kluctl.io: what they left out is deployed later.
+//! Overrides and dry runs of KluctlDeployments of gitops.kluctl.io: objects that they left out are deployed later.
 
 use anyhow::{Result, ensure};
 use api::kluctl::gitops::KluctlDeploymentStatus;
@@ -100,7 +100,7 @@ async fn approved_hash_and_drift_are_those_of_the_spec_after_requests_with_other
     shop.change("shop", approved).await?;
     shop.ready("shop", SUCCEEDED).await?;
 
-    // What somebody changed by hand is what the request would deploy, were it approved.
+    // The change by hand equals the deployment of the request, were it approved.
     let data = json!({ "data": { "value": "2" } });
     let by_hand = PatchParams {
         field_manager: Some("kubectl-edit".to_owned()),

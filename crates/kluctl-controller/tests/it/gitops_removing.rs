@@ -164,7 +164,7 @@ async fn objects_of_a_previous_discriminator_stay_and_are_named() -> Result<()> 
     assert_eq!(kind, "Warning");
     ensure!(shop.value("a").await?.is_some() && shop.value("b").await?.is_some());
 
-    // As with the original, a removal deletes what has the present one.
+    // As with the original, a removal deletes the objects with the present one.
     shop.api().delete("shop", &DeleteParams::default()).await?;
     wait_gone(&shop.api(), "shop", TIMEOUT).await?;
     ensure!(shop.value("a").await?.is_some() && shop.value("b").await?.is_none());

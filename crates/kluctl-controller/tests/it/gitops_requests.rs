@@ -37,7 +37,7 @@ async fn requested_deployment_records_its_target_before_the_first_object() -> Re
     ensure!(status.last_deploy_result.is_none(), "the deployment is not over");
     ensure!(target.discriminator.is_some_and(|text| !text.is_empty()));
 
-    // A removal finds what it applied, although the deployment never ends.
+    // A removal finds its objects, although the deployment never ends.
     shop.change("shop", json!({ "suspend": false, "delete": true }))
         .await?;
     shop.api().delete("shop", &DeleteParams::default()).await?;

@@ -190,7 +190,7 @@ async fn changes_are_deployed_and_pruned_at_the_interval_without_deploy_on_chang
     let fixture = Fixture::new("interval-due", &[]).await?;
     let spec = json!({ "deployOnChanges": false, "interval": "5s", "prune": false });
     let source = fixture.running("shop", &[("a", "1"), ("b", "1")], spec).await?;
-    // Nothing is left to apply, and the deployment is that of the new revision all the same.
+    // Nothing is left to apply, and the deployment is of the new revision all the same.
     let revision = source.offer(&fixture.maps(&[("a", "1")])).await?;
     fixture.deployed_last("shop", &revision).await?;
     ensure!(fixture.has("a").await? && fixture.has("b").await?);

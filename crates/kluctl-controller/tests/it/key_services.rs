@@ -18,7 +18,7 @@ const DATA_KEY: [u8; 32] = [
     245, 88, 131, 149, 83, 171, 177, 33, 129,
 ];
 
-/// A service: the list of its keys in a file, a key, the entry of the Secret that opens it, and what it must have been asked.
+/// A service: the list of its keys in a file, a key, the entry of the Secret that opens it, and the expected requests.
 struct Service {
     list: &'static str,
     key: Value,
@@ -138,7 +138,7 @@ async fn keys_of_vault_and_of_clouds_open_files_and_others_are_refused() -> Resu
         .run_by(&kubeconfig)
         .namespace(&namespace)
         .flag("--watch-all-namespaces=false")
-        // HTTPS_PROXY would be that of the API server, too.
+        // HTTPS_PROXY would apply to the API server, too.
         .env("ALL_PROXY", &proxy.url().replace("http://", "http://me:pw@"))
         .env("NO_PROXY", "127.0.0.1,localhost")
         .env("SSL_CERT_FILE", ca.to_str().context("a path")?)

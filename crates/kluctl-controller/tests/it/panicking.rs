@@ -1,4 +1,4 @@
-//! Panics in the passes over one object, at each step and at many places of its work. The controller is `examples/panicking.rs`: that of the
+//! Panics in the passes over one object, at each step and at many places of its work. The controller is `examples/panicking.rs`: the controller of the
 //! product with kinds that panic on demand.
 
 use std::{
@@ -135,7 +135,7 @@ impl Panics {
         Ok(())
     }
 
-    /// Returns the number of caught panics, which is that of the log.
+    /// Returns the number of caught panics, as in the log.
     async fn count(&self) -> Result<f64> {
         let name = match self.source {
             Some(_) => "kluctldeployment",
@@ -145,7 +145,7 @@ impl Panics {
         self.fixture().controller.metric(&series).await
     }
 
-    /// Waits until so many further passes have panicked.
+    /// Waits until this number of further passes have panicked.
     async fn more(&self, panics: f64) -> Result<()> {
         let before = self.count().await?;
         eventually("panics", TIMEOUT, || async {

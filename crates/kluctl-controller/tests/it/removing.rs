@@ -190,7 +190,7 @@ async fn removal_of_a_large_deployment_remembers_every_kind() -> Result<()> {
     plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
     grant_in(plane, &fixture.namespace, tenant).await?;
     let rights = grant_in(plane, &other, tenant).await?;
-    // So many objects that the stored result lists only the first of them.
+    // Enough objects that the stored result lists only the first of them.
     let names: Vec<String> = (0..900)
         .map(|i| format!("a-config-map-with-a-long-name-{i:04}"))
         .collect();
@@ -349,7 +349,7 @@ async fn kind_that_may_not_be_listed_is_remembered_by_later_revisions() -> Resul
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     rights.delete("tenant", &DeleteParams::default()).await?;
     source.offer(&files("")).await?;
-    // Not only the first pass after the change knows what was there.
+    // Not only the first pass after the change knows the objects.
     fixture.ready("shop", "False", "DeployFailed").await?;
     fixture.more_passes(3.0).await?;
     let object = fixture.ready("shop", "False", "DeployFailed").await?;

@@ -1,4 +1,4 @@
-//! Requests to the API server for small deployments, counted in its audit log, and what the index that saves them may not do.
+//! Requests to the API server for small deployments, counted in its audit log, and the limits of the index that saves them.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn files(fixture: &Fixture, name: &str, value: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Returns the requests of passes since a mark: all but those for the lease, and those of watches, which make a list before they
+/// Returns the requests of passes since a mark: all but those for the lease, and the requests of watches, which make a list before they
 /// begin and again from time to time, and read the kinds of the cluster after a definition changed. Lists of stored results count.
 pub(crate) fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
     let entries = fixture.requests_since(mark)?.into_iter();
@@ -179,7 +179,7 @@ async fn rules_of_admission_are_kept_until_one_changes() -> Result<()> {
         entries.retain(|entry| entry.group == "admissionregistration.k8s.io");
         Ok(entries)
     };
-    // Returns the number of lists that the next revision needs to know who would see an apply of what stays the same.
+    // Returns the number of lists that the next revision needs to know who would see an apply of unchanged objects.
     let mut number = 0;
     let mut push = async || -> Result<usize> {
         number += 1;
@@ -254,7 +254,7 @@ async fn orphans_of_kinds_that_were_never_deployed_are_found() -> Result<()> {
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     wait_gone(&roles, "before", TIMEOUT).await?;
 
-    // Nothing says that a deployment sees what somebody left a moment ago, but the next ones do.
+    // Nothing says that a deployment sees an object that somebody left a moment ago, but the next ones do.
     left_by_hand(&fixture, "later", &discriminator).await?;
     let mut value = 1;
     eventually("the Role to be pruned", TIMEOUT, || {

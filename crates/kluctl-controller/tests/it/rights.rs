@@ -216,7 +216,7 @@ fn projects(round: usize) -> BTreeMap<&'static str, Vec<(String, String)>> {
     [OWN, TENANT, OTHER].map(|name| (name, maps(name))).into()
 }
 
-/// Waits until the objects have deployed and pruned what this round demands.
+/// Waits until the objects have deployed and pruned as this round demands.
 async fn deployed(shop: &impl Deployments, names: &[&str], round: usize) -> Result<()> {
     let fixture = shop.fixture();
     for name in names {

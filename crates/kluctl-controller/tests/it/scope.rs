@@ -162,7 +162,7 @@ async fn results_of_objects_that_are_gone_are_deleted_without_rights_in_the_clus
         Ok(())
     })
     .await?;
-    // Those of other clusters and of other controllers stay.
+    // Results of other clusters and of other controllers stay.
     for name in ["elsewhere", "other-namespace"] {
         ensure!(secrets.get_opt(name).await?.is_some(), "{name} is gone");
     }

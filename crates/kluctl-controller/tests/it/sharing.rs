@@ -146,7 +146,7 @@ async fn refused_identities_and_references_cause_no_request_of_the_controller_it
         );
     }
 
-    // What the controller asks as itself is about its own kinds, and about the Secrets that were named.
+    // Requests of the controller itself are about its own kinds, and about the Secrets that were named.
     let own = |entry: &testkit::audit::Entry| {
         let group = entry.group.as_str();
         let of_own_kind = group.ends_with("kluctl.io") || group == "source.toolkit.fluxcd.io";
@@ -246,7 +246,7 @@ async fn shared_discriminator_deletes_nothing() -> Result<()> {
     let fixture = Fixture::new("shared", &[]).await?;
     let mark = fixture.plane.audit_mark();
     let source = fixture.running("first", &[("a", "1")], json!({})).await?;
-    // The same target from another source, with other objects: to each, those of the other look like orphans.
+    // The same target from another source, with other objects: to each, the objects of the other look like orphans.
     fixture.source("second", &fixture.maps(&[("b", "1")])).await?;
     fixture.deploy("second", json!({})).await?;
     let object = fixture.ready("second", "False", "DeployFailed").await?;
@@ -267,7 +267,7 @@ async fn shared_discriminator_deletes_nothing() -> Result<()> {
     fixture.told("first", "nothing is deleted").await?;
     drop(source);
 
-    // Now it is the only one, and what the first one left is its own to prune.
+    // Now it is the only one, and it prunes the objects that the first one left.
     fixture.reconcile("second").await?;
     fixture.ready("second", "True", "ReconciliationSucceeded").await?;
     ensure!(!fixture.has("a").await? && fixture.has("b").await?);
@@ -338,7 +338,7 @@ async fn claim_in(fixture: &Fixture, namespace: &str, name: &str, spec: serde_js
         .spec(spec);
     fixture.plane.apply(object).await?;
     let api: Api<api::kluctl::KluctlDeployment> = Api::namespaced(fixture.client.clone(), namespace);
-    // What the controller writes in its first pass would replace the claim.
+    // The status of the first pass would replace the claim.
     let observed = |object: &api::kluctl::KluctlDeployment| {
         let status = object.status.as_ref();
         status.and_then(|status| status.ready_for_migration) == Some(true)

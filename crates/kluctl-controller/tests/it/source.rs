@@ -48,7 +48,7 @@ impl OfferedSource {
             .await
     }
 
-    /// Offers these files with the hashes of other ones, which hide what changed, and with the size of the tarball, and returns the revision.
+    /// Offers these files with the hashes of other ones, which hide the change, and with the size of the tarball, and returns the revision.
     pub(crate) async fn offer_with_hashes_of(
         &self,
         others: &[(String, String)],

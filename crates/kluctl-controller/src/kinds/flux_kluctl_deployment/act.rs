@@ -50,7 +50,7 @@ pub struct CommandResults {
     pub(super) deploy: Option<CommandDone>,
     pub(super) prune: Option<CommandDone>,
     pub(super) validate: Option<CommandDone>,
-    /// The kinds and namespaces of what may be deployed now, if that may have changed.
+    /// The kinds and namespaces of objects that may be deployed now, if that may have changed.
     pub(super) inventory: Option<Inventory>,
     /// Previous discriminators whose objects may be left.
     pub(super) previous: Vec<String>,
@@ -235,7 +235,7 @@ impl Deployment<'_> {
     async fn searched(&self, why: Option<ApplyReason>, last: &LastDeployment) -> Option<SearchedKinds> {
         let (previous, rendered) = (self.previous(), self.built.references());
         let indexed = match self.built.discriminator() {
-            // The index is that of the controller's own cluster.
+            // The index covers the controller's own cluster.
             Some(value) if self.object.spec.kube_config.is_none() => {
                 self.controller.parts.index.objects(value).await
             }
@@ -259,7 +259,7 @@ impl Deployment<'_> {
         })
     }
 
-    /// Returns the kinds and namespaces of what may be deployed after a deployment: what it saw, and what was deployed before
+    /// Returns the kinds and namespaces of objects that may be deployed after a deployment: those it saw, and older ones
     /// unless it saw everything. Without it, a kind that may not be listed any more would be forgotten by the next result.
     fn inventory(&self, deployed: &Deployed) -> Option<Inventory> {
         let now = Inventory::of(Some(deployed.objects.as_deref()?));
@@ -269,7 +269,7 @@ impl Deployment<'_> {
         Some(now.with(Inventory::of(self.previous().as_deref())))
     }
 
-    /// Returns the kinds and namespaces of what is deployed after a prune that left no orphans.
+    /// Returns the kinds and namespaces of objects that are deployed after a prune that left no orphans.
     fn pruned_inventory(&self) -> Inventory {
         let now = Inventory::of(Some(&self.built.references()));
         if spec::deploys_everything(&self.object.spec) {
@@ -328,7 +328,7 @@ impl Deployment<'_> {
                     ..self.options()
                 })
                 .await?;
-            // What others hold on to differs for good, and applying it again changes nothing.
+            // Fields that others own differ for good, and applying it again changes nothing.
             if !result.is_unchanged() || !result.errors.is_empty() {
                 deployed.done = Some(command_done(&result));
             }

@@ -23,7 +23,7 @@ const UNKNOWN: &str = "unknown";
 pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     let fault = &failure.fault;
     let (severity, message) = match (fault.reason, fault.class) {
-        // A source that was created a moment ago is no failure yet.
+        // A source that was created a moment ago is not a failure yet.
         (Reason::ArtifactFailed, _) if fault.message == SourceArtifact::MISSING => {
             (Severity::Trace, fault.message.clone())
         }
@@ -72,7 +72,7 @@ pub(crate) fn of_done(
             continue;
         }
         if done.errors.is_empty() {
-            // What was just deployed is seldom ready at once.
+            // New objects are seldom ready at once.
             let reason = if reason == Reason::ValidateFailed {
                 Reason::Progressing
             } else {
@@ -145,7 +145,7 @@ pub(crate) fn ready_message(conditions: &[Condition]) -> &str {
     conditions::get(conditions, condition_type::READY).map_or("", |ready| &ready.message)
 }
 
-/// Returns the metadata of an event that repeats what the status says. Of a deployment that succeeded, it updates the status of the
+/// Returns the metadata of an event that repeats the status. Of a deployment that succeeded, it updates the status of the
 /// commit.
 pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
     let is_ready = conditions::is_true(&status.conditions, condition_type::READY);

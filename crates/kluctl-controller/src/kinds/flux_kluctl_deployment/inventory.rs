@@ -1,7 +1,7 @@
-//! The objects that may be deployed: those of the last result, and the kinds and namespaces of a deployment that has begun, until its
+//! The objects that may be deployed: the objects of the last result, and the kinds and namespaces of a deployment that has begun, until its
 //! result has them. Pure.
 //!
-//! If the process ends in the middle, a later removal or prune that may list objects in some namespaces only still searches those
+//! If the process ends in the middle, a later removal or prune that may list objects in some namespaces only still searches the namespaces
 //! of the interrupted deployment. They are part of the target in the status, as previous discriminators are.
 
 use api::kluctl::KluctlDeployment;
@@ -23,7 +23,7 @@ pub(super) fn in_progress(object: &KluctlDeployment) -> Option<Inventory> {
 }
 
 /// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
-/// for and those of deployments without a result without their names; `None` if not all kinds are known.
+/// for and objects of deployments without a result without their names; `None` if not all kinds are known.
 pub(super) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
     let status = object.status.as_ref();
     let mut objects = match status.and_then(|status| status.last_deploy_result.as_ref()) {

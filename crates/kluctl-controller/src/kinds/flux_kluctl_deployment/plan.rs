@@ -1,4 +1,4 @@
-//! Decides what a pass does: deploy, compare, prune, validate, and when the next pass is.
+//! Decides about a pass: deploy, compare, prune, validate, and when the next pass is.
 //!
 //! Total and pure: no clock, no I/O. Each decision is one function with a table of tests.
 
@@ -145,7 +145,7 @@ pub struct Decision {
     pub validate: Validate,
 }
 
-/// Decides what a pass does with a rendered project.
+/// Decides about a rendered project.
 #[must_use]
 pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     let deploy = deploy(facts);
@@ -197,7 +197,7 @@ fn prune(facts: &Facts<'_>, deploy: Deploy) -> Prune {
 }
 
 fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
-    // What was not really deployed can't be validated.
+    // A dry run deploys nothing that could be validated.
     if !facts.validate || facts.dry_run {
         return Validate::Disabled;
     }
@@ -212,7 +212,7 @@ fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
     if run { Validate::Run } else { Validate::IfDeployed }
 }
 
-/// Decides if orphans may be pruned: only if the discriminator tells the objects of this owner from those of others.
+/// Decides if orphans may be pruned: only if the discriminator tells the objects of this owner from objects of others.
 ///
 /// # Errors
 /// If there is no discriminator, if it is not a valid label value, or if another object deploys to the same cluster
@@ -248,7 +248,7 @@ impl<'a> Selector<'a> {
             .map_or(Self::Nothing, Self::CommonLabels)
     }
 
-    /// Returns the reason why it must not select what is deleted.
+    /// Returns the reason why it must not select objects to delete.
     fn flaw(self) -> Option<KeepReason> {
         let is_label = |(name, value): (&String, &String)| !name.is_empty() && meta::is_label_value(value);
         match self {
@@ -263,7 +263,7 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// Returns the reason to keep what another object deploys with the same labels.
+    /// Returns the reason to keep the objects that another one deploys with the same labels.
     pub(crate) fn shared(self, other: String) -> KeepReason {
         match self {
             Self::CommonLabels(_) => KeepReason::SharedCommonLabels(other),
@@ -271,7 +271,7 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// Names what other objects that deploy with the same labels have in common with this one.
+    /// Names the labels that other objects have in common with this one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CommonLabels(_) => "labels in status.commonLabels",

@@ -30,7 +30,7 @@ impl Controller {
         pass: &Pass<'_, KluctlDeployment>,
     ) -> Result<(), RemovalFailure<()>> {
         let object = pass.object;
-        // What was deployed with an earlier discriminator goes, too.
+        // Objects with an earlier discriminator go, too.
         let mut discriminators = discriminators::previous(object.status.as_ref(), None);
         let current = object
             .status
@@ -66,14 +66,14 @@ impl Controller {
             handed_over: false,
             sharers: &[],
         };
-        // What needs no request decides first.
+        // Facts that need no request decide first.
         if let Removal::Keep(kept) = plan::removal(&facts) {
-            self.report_kept(object, &kept);
+            self.report_retained(object, &kept);
             return Ok(());
         }
         facts.handed_over = self.has_successor(&key(object)).await?;
         if let Removal::Keep(kept) = plan::removal(&facts) {
-            self.report_kept(object, &kept);
+            self.report_retained(object, &kept);
             return Ok(());
         }
         let target = self.references.cluster(object).await?;
@@ -81,7 +81,7 @@ impl Controller {
         facts.sharers = sharers.certain().map_or(&[][..], std::slice::from_ref);
         match (plan::removal(&facts), sharers.uncertain.first()) {
             (Removal::Keep(kept), _) => {
-                self.report_kept(object, &kept);
+                self.report_retained(object, &kept);
                 Ok(())
             }
             (Removal::Delete, Some(other)) => {
@@ -127,7 +127,7 @@ impl Controller {
             .status
             .as_ref()
             .is_some_and(|status| status.last_deploy_result.is_some());
-        // Without either, a deployment of an earlier release may have been interrupted: nobody knows what it came to.
+        // Without either, a deployment of an earlier release may have been interrupted: nobody knows its result.
         let is_known = has_result || inventory::in_progress(object).is_some();
         let previous = is_known.then(|| inventory::deployed_objects(object)).flatten();
         let options = engine::RemoveOptions {
@@ -144,7 +144,7 @@ impl Controller {
         };
         match owners.refusal() {
             Some(Refusal::Shared(other)) => {
-                self.report_kept(object, &selector.shared(other));
+                self.report_retained(object, &selector.shared(other));
                 return Ok(());
             }
             Some(Refusal::Unknown(why)) => return Err(Fault::retry(Reason::Failed, why).into()),
@@ -179,7 +179,7 @@ impl Controller {
         }
     }
 
-    fn report_kept(&self, object: &KluctlDeployment, kept: &KeepReason) {
+    fn report_retained(&self, object: &KluctlDeployment, kept: &KeepReason) {
         let (severity, message) = match kept {
             KeepReason::NotAsked => (
                 Severity::Trace,

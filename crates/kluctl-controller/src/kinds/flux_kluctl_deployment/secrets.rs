@@ -11,7 +11,7 @@ use super::{consumer::key, controller::Controller, source::ProjectSource, spec};
 use crate::credentials::{GitSecret, Secrets, kms_role};
 
 impl Controller {
-    /// Reads the keys and the credentials that an object names, from Secrets of its namespace. Those of its GitRepository are read when an
+    /// Reads the keys and the credentials that an object names, from Secrets of its namespace. The credentials of its GitRepository are read when an
     /// included repository needs them.
     pub(super) async fn secrets(
         &self,
@@ -48,8 +48,8 @@ impl Controller {
         Ok((self.decryption_keys(object, &key, &secrets).await?, external))
     }
 
-    /// Returns the Secret of the GitRepository. That of another namespace is read with the identity that deploys: with the rights of the
-    /// controller, everyone who may refer to the GitRepository could read what its credentials can.
+    /// Returns the Secret of the GitRepository. A Secret of another namespace is read with the identity that deploys: with the rights of the
+    /// controller, everyone who may refer to the GitRepository could use its credentials.
     fn git_secret(&self, object: &KluctlDeployment, artifact: &SourceArtifact, git: &GitOrigin) -> GitSecret {
         let (own, source) = (key(object).namespace, &artifact.source.key);
         let default = self.parts.ctx.flags().default_service_account.as_str();

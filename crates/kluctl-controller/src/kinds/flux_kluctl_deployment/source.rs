@@ -97,7 +97,7 @@ impl Controller {
         Ok(ProjectSource::Artifact(Box::new(artifact)))
     }
 
-    /// Returns the Secret with the credentials of `spec.source`, which are those of repositories that the project includes, too.
+    /// Returns the Secret with the credentials of `spec.source`, which serve repositories that the project includes, too.
     pub(super) fn own_git_secret(&self, object: &KluctlDeployment, source: &GitSource) -> Option<GitSecret> {
         let secret = source.secret_ref.as_ref()?;
         Some(GitSecret {

@@ -132,7 +132,7 @@ impl<'a> Commands<'a, '_> {
             } else {
                 commands::deploy(&project, &options, self.object.spec.prune).await?
             };
-            // A new pass begins with what the source has now. Somebody who asked for this deployment gets its result.
+            // A new pass starts with the present revision of the source. Somebody who asked for this deployment gets its result.
             if guard.is_outdated() && !is_request {
                 return Err(Error::Interrupted);
             }
@@ -164,7 +164,7 @@ impl<'a> Commands<'a, '_> {
         Ok(self.done(&result, stored))
     }
 
-    /// Returns what is known after a deployment that had no errors and saw everything.
+    /// Returns the state after a deployment that had no errors and saw everything.
     fn after_deployment(&self, result: &mut CommandResult) -> Option<AfterDeployment> {
         let ready = std::mem::take(&mut result.ready);
         let left = result.objects.iter().filter(|object| object.orphan);
@@ -195,7 +195,7 @@ impl<'a> Commands<'a, '_> {
     /// Returns the objects with the discriminator that the index knows; `None` without an index of the cluster.
     pub(super) async fn indexed(&self) -> Option<Vec<LabelledObject>> {
         let value = self.built.rendered.target.discriminator.as_deref()?;
-        // The index is that of the controller's own cluster.
+        // The index covers the controller's own cluster.
         if value.is_empty() || self.object.spec.kube_config.is_some() {
             return None;
         }
@@ -229,7 +229,7 @@ impl<'a> Commands<'a, '_> {
         })
     }
 
-    /// Deletes orphans. Its result is that of the last deployment, too, as tools expect it.
+    /// Deletes orphans. Its result replaces the result of the last deployment, too, as tools expect it.
     pub(super) async fn prune(&mut self) -> Result<Done, Error> {
         let (options, started) = (self.options(), Instant::now());
         let mut result = {
@@ -258,7 +258,7 @@ impl<'a> Commands<'a, '_> {
         Ok(self.done(&result, stored))
     }
 
-    /// Returns what may have been deployed before.
+    /// Returns the objects that may have been deployed before.
     pub(super) fn past(&self) -> Inventory {
         inventory::of(self.pass.object.status.as_ref())
     }
@@ -270,7 +270,7 @@ impl<'a> Commands<'a, '_> {
             && spec::inclusion(&self.object.spec).is_empty()
     }
 
-    /// Notes the result of a deployment, or a prune, with what may be deployed now.
+    /// Notes the result of a deployment, or a prune, with the objects that may be deployed now.
     fn note(&mut self, result: &CommandResult, dry_run: bool, replaces: bool) {
         let rendered = self.built.references();
         let deployed = if dry_run { &[][..] } else { &rendered };
@@ -285,7 +285,7 @@ impl<'a> Commands<'a, '_> {
         }
     }
 
-    /// Shows what a deployment would change.
+    /// Shows the changes that a deployment would make.
     pub(super) async fn diff(&mut self) -> Result<Done, Error> {
         let result = {
             let (guard, previous) = (self.guard(), self.past().objects());

@@ -13,7 +13,7 @@ const REVISION: &str = "gitops.kluctl.io/revision";
 /// Metadata key that asks to update the status of the commit.
 const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
 
-/// Returns the metadata of an event that repeats what the status says. Of a deployment that succeeded, it updates the status of the
+/// Returns the metadata of an event that repeats the status. Of a deployment that succeeded, it updates the status of the
 /// commit.
 pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
     metadata(

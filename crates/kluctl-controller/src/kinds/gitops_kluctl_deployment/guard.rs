@@ -43,7 +43,7 @@ impl Refusal {
         ))
     }
 
-    /// Returns the refusal for what was found out about the owners of the objects; `None` if nobody else owns them.
+    /// Returns the refusal for the answer about the owners of the objects; `None` if nobody else owns them.
     fn of_owners(refusal: Option<owners::Refusal>, is_confirmed: bool, discriminator: &str) -> Option<Self> {
         match refusal {
             Some(owners::Refusal::Shared(other)) => Some(Self::shared(discriminator, &other)),
@@ -98,7 +98,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Requires that the source still names the revision that was read: a newer one may deploy what this one doesn't.
+    /// Requires that the source still names the revision that was read: a newer one may deploy other objects.
     pub(super) fn at(self, source: &'a ProjectRead) -> Self {
         Self {
             source: Some(source),

@@ -1,4 +1,4 @@
-//! The kinds and namespaces of what was deployed, which a status has beside the result of the last deployment. Pure.
+//! The kinds and namespaces of deployed objects, which a status has beside the result of the last deployment. Pure.
 //!
 //! They are not in the result itself, because the types of kluctl refuse results with fields that they don't know.
 //!
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 
 /// Field with the kinds and namespaces.
 const FIELD: &str = "inventory";
-/// Field with the ID of the result that they belong to: what another controller deployed later is not in them.
+/// Field with the ID of the result that they belong to: objects that another controller deployed later are not in them.
 const RESULT: &str = "resultId";
 
-/// Returns what may have been deployed; unknown objects if nobody knows.
+/// Returns the objects that may have been deployed; unknown objects if nobody knows.
 pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
     let Some(status) = status else {
         return Inventory::of(Some(&[]));
     };
-    let begun = begun(status);
+    let begun = in_progress(status);
     let ended = match (&status.last_deploy_result, &status.target_key) {
         (Some(result), _) => ended(status.deployed_inventory.as_ref(), result),
         (None, Some(_)) if begun.is_none() => Inventory::of(None),
@@ -42,7 +42,7 @@ fn read(value: Option<&Value>) -> Inventory {
 }
 
 /// Returns the inventory of deployments that began and have no result; `None` if there are none.
-fn begun(status: &KluctlDeploymentStatus) -> Option<Inventory> {
+fn in_progress(status: &KluctlDeploymentStatus) -> Option<Inventory> {
     let begun = status.begun_inventory.as_ref()?;
     Some(read(begun.get(FIELD)))
 }
@@ -55,7 +55,7 @@ pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef])
     if is_noted && of(Some(status)).covers(&planned) {
         return;
     }
-    let all = match begun(status) {
+    let all = match in_progress(status) {
         Some(begun) => begun.with(planned),
         None => planned,
     };
@@ -64,19 +64,19 @@ pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef])
     status.begun_inventory = Some(begun.into_iter().filter(|(_, value)| !value.is_null()).collect());
 }
 
-/// Returns true if a stored status tells a removal as much as one before a deployment: project, target, and what may be deployed.
+/// Returns true if a stored status tells a removal as much as one before a deployment: project, target, and inventory.
 pub(super) fn records_as_much(stored: &KluctlDeploymentStatus, now: &KluctlDeploymentStatus) -> bool {
     stored.project_key == now.project_key
         && stored.target_key == now.target_key
         && stored.begun_inventory == now.begun_inventory
 }
 
-/// Forgets what began, as the result of a deployment has it.
+/// Forgets the deployment in progress, as the result of a deployment has it.
 pub(super) fn end(status: &mut KluctlDeploymentStatus) {
     status.begun_inventory = None;
 }
 
-/// Notes the result of a deployment, and what may be deployed now.
+/// Notes the result of a deployment, and the objects that may be deployed now.
 pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory: &Inventory) {
     let inventory = inventory.to_value().to_json();
     let id = result.get("id").cloned().unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory
     status.last_deploy_result = Some(result);
 }
 
-/// Returns the inventory after a command: what was deployed before stays in it, unless `replaces` says that all of that is gone.
+/// Returns the inventory after a command: older objects stay in it, unless `replaces` says that all of that is gone.
 pub(super) fn after(past: Inventory, deployed: &[ObjectRef], replaces: bool) -> Inventory {
     let now = Inventory::of(Some(deployed));
     if replaces { now } else { now.with(past) }

@@ -271,7 +271,7 @@ impl Controller {
 
     /// Returns true if an object of the same name in `flux.kluctl.io` has not given way yet.
     async fn awaits_legacy(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<bool, Fault> {
-        if plan::has_begun(pass.object) {
+        if plan::has_project(pass.object) {
             return Ok(false);
         }
         let resource = kube::core::ApiResource::erase::<api::kluctl::KluctlDeployment>(&());

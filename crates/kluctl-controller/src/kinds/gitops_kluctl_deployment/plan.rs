@@ -47,7 +47,7 @@ pub struct Due {
     pub(crate) unapproved: bool,
 }
 
-/// Decides what is done with the rendered objects, whose hash is `hash`.
+/// Decides about the rendered objects, whose hash is `hash`.
 pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Due {
     let (spec, status) = (&object.spec, object.status.clone().unwrap_or_default());
     let approved = spec.manual_objects_hash.as_deref().unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ag
     }
 }
 
-/// Returns true if a rendered target replaces the one in the status before it is deployed. A removal deletes what has the discriminator
+/// Returns true if a rendered target replaces the one in the status before it is deployed. A removal deletes the objects with the discriminator
 /// there. So a target with another one waits until it is deployed, and one that one-time overrides chose is never noted.
 pub(crate) fn shows_target(status: &KluctlDeploymentStatus, target: &TargetKey, is_overridden: bool) -> bool {
     let was_deployed = status.last_deploy_result.is_some() || status.begun_inventory.is_some();
@@ -87,7 +87,7 @@ pub(crate) fn shows_target(status: &KluctlDeploymentStatus, target: &TargetKey, 
 
 /// Returns the hash that a full reconciliation notes, of which later ones take it that its objects are deployed. `past` is the noted one.
 ///
-/// Overrides are used once: what was deployed with them has to be deployed again, and what was only rendered is nothing that somebody
+/// Overrides are used once: objects deployed with them have to be deployed again, and only rendered ones are nothing that somebody
 /// may approve. A generation that is observed now must be deployed by a later reconciliation, even if the objects stay the same.
 pub(crate) fn noted_hash(past: Option<String>, hash: &str, end: FullEnd) -> Option<String> {
     if end.unpruned {
@@ -103,19 +103,19 @@ pub(crate) fn noted_hash(past: Option<String>, hash: &str, end: FullEnd) -> Opti
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct FullEnd {
-    /// True if one-time overrides changed what is deployed.
+    /// True if one-time overrides changed the deployment.
     pub(crate) is_overridden: bool,
     /// True if objects were deployed.
     pub(crate) deployed: bool,
     /// True if the generation was not observed before.
     pub(crate) is_new_generation: bool,
-    /// True if only another deployment prunes what this one could not search.
+    /// True if only another deployment prunes the kinds that this one could not search.
     pub(crate) unpruned: bool,
 }
 
 /// Returns true if the project of an object was worked on. An object of `flux.kluctl.io` with the same name has given way then; a
 /// suspended or waiting object has no project yet.
-pub(crate) fn has_begun(object: &KluctlDeployment) -> bool {
+pub(crate) fn has_project(object: &KluctlDeployment) -> bool {
     let status = object.status.as_ref();
     status.is_some_and(|status| status.project_key.is_some())
 }
@@ -154,7 +154,7 @@ fn is_unready(status: &KluctlDeploymentStatus) -> bool {
     has_errors(status.last_validate_result.as_ref())
 }
 
-/// Returns the time until a pass checks again what nothing has changed.
+/// Returns the time until a pass checks again although nothing has changed.
 pub(crate) fn shortest_period(spec: &KluctlDeploymentSpec) -> Duration {
     let validate = spec.validate.then(|| spec::validate_interval(spec));
     spec::interval(spec).min(validate.unwrap_or(Duration::MAX))
@@ -401,7 +401,7 @@ mod tests {
         let begun = |status: Value| {
             let mut object = object(&json!({}));
             object.status = serde_json::from_value(status).unwrap();
-            has_begun(&object)
+            has_project(&object)
         };
         assert!(!begun(Value::Null) && !begun(json!({ "observedGeneration": 2, "conditions": [] })));
         assert!(begun(

@@ -124,7 +124,7 @@ impl Controller {
         }
     }
 
-    /// Adds to the result of a removal what it removed: nothing is fetched, so this is what the status has.
+    /// Describes the result of a removal by the status: nothing is fetched.
     async fn described(&self, pass: &Pass<'_, KluctlDeployment>, mut result: CommandResult) -> CommandResult {
         let status = pass.object.status.as_ref();
         let project = status.and_then(|status| status.project_key.clone());

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const DEPTH: usize = 64;
 /// Attempts to remove an annotation of an object that others change meanwhile.
 const ATTEMPTS: usize = 5;
-/// Fields of the spec that change when, but not what is deployed.
+/// Fields of the spec that change the time, but not the content of deployments.
 const UNDEPLOYED: [&str; 8] = [
     "interval",
     "retryInterval",
@@ -171,7 +171,7 @@ pub(crate) fn overridden(
     serde_json::from_value(after).map_err(failed)
 }
 
-/// Returns true if the overrides of a request change what is deployed. Fields that are not known as harmless do.
+/// Returns true if the overrides of a request change the deployment. Fields that are not known as harmless do.
 pub(crate) fn changes_deployment(object: &KluctlDeployment, overridden: &KluctlDeployment) -> bool {
     let deployed = |object: &KluctlDeployment| {
         let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();

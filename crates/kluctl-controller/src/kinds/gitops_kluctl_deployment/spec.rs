@@ -61,7 +61,7 @@ pub enum InvalidSpec {
     /// The decryption needs an unknown tool.
     #[error("not supported decryption provider {0}")]
     DecryptionProvider(String),
-    /// A name is no name of an object; the text names the field.
+    /// A name is not valid for an object; the string names the field.
     #[error("{0}")]
     Name(String),
     /// A fixed image is invalid.

@@ -44,7 +44,7 @@ pub(crate) fn set_progress(
     conditions::sort(&mut status.conditions);
 }
 
-/// Returns the status at the start of the work on a new generation: Ready stays what it was.
+/// Returns the status at the start of the work on a new generation: Ready stays.
 pub(crate) fn starting(object: &KluctlDeployment, now: &Time) -> KluctlDeploymentStatus {
     let past = object.status.clone().unwrap_or_default();
     let ready = conditions::get(&past.conditions, condition_type::READY).cloned();
@@ -96,7 +96,7 @@ fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready:
     conditions::sort(&mut status.conditions);
 }
 
-/// Sets the generation of Ready to that of the object, and leaves its reason and message. Removes Reconciling and Stalled.
+/// Sets the generation of Ready to the generation of the object, and leaves its reason and message. Removes Reconciling and Stalled.
 pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
     if let Some(mut ready) = conditions::get(&status.conditions, condition_type::READY).cloned() {
         ready.observed_generation = object.metadata.generation;
@@ -201,7 +201,7 @@ pub(crate) fn is_same(before: Option<&Value>, now: &Value) -> bool {
     before.is_some_and(|before| told(before) == told(now))
 }
 
-/// Removes what the API server does not store.
+/// Removes nulls, which the API server does not store.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -213,7 +213,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Returns a result that fits into a status: [`results::bounded`] says what is left out first.
+/// Returns a result that fits into a status: [`results::bounded`] says which parts are left out first.
 pub(crate) fn bounded(result: Value) -> Value {
     let size = serde_json::to_vec(&result).map_or(0, |json| json.len());
     if size <= RESULT_BYTES {

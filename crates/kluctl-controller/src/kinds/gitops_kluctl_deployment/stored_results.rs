@@ -14,7 +14,7 @@ use super::{controller::Controller, spec};
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Controller {
-    /// Returns the origin of the results of an object, without what its source, its target and the cluster add.
+    /// Returns the origin of the results of an object, without the parts of its source, its target and the cluster.
     pub(super) async fn own_origin(
         &self,
         pass: &Pass<'_, KluctlDeployment>,

@@ -125,7 +125,7 @@ fn leaves(schema: &Value, path: &str) -> Vec<String> {
     }
 }
 
-/// Returns a value that has the field of a path, and besides it only what the schema requires.
+/// Returns a value that has the field of a path, and besides it only required fields.
 fn with_leaf(schema: &Value, path: &str) -> Value {
     if path.is_empty() {
         return sample(schema);
