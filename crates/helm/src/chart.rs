@@ -28,7 +28,6 @@ pub struct File {
     pub data: Bytes,
 }
 
-/// A chart with the charts in its `charts` directory.
 #[derive(Debug, Clone, Default)]
 pub struct Chart {
     /// The contents of `Chart.yaml` and `requirements.yaml`.
@@ -54,7 +53,6 @@ impl Chart {
         Self::from_files(directory::files(tree, path, archive::MAX_FILE, budget)?, budget)
     }
 
-    /// Returns an error if the files are not a valid chart.
     pub fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
         load::from_files(files, 0, budget)
     }
@@ -72,7 +70,6 @@ impl Chart {
         }
     }
 
-    /// Returns true for library charts, whose templates are only included by others.
     #[must_use]
     pub fn is_library(&self) -> bool {
         self.metadata.kind.eq_ignore_ascii_case("library")

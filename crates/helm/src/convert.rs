@@ -17,7 +17,6 @@ const DEPTH: u32 = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// Values nest too deep, or a map contains itself.
     #[error("values nest deeper than {DEPTH} levels")]
     TooDeep,
     #[error(transparent)]

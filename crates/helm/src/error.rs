@@ -17,14 +17,12 @@ pub enum Error {
     Chart(String),
     #[error("{0}")]
     Values(String),
-    /// Values are invalid by the schema of the chart.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
     #[error("{0}")]
     Option(String),
     #[error("{0}")]
     Template(String),
-    /// The output of templates is not a manifest.
     #[error("{message}")]
     NoManifest { message: String, output: TemplateOutput },
 }

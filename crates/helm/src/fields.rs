@@ -26,7 +26,6 @@ pub(crate) enum FieldError {
         field: String,
         want: String,
     },
-    /// A list of structs has a null item.
     #[error("validation: {0} must not contain empty or null nodes")]
     NullItem(&'static str),
 }
@@ -117,7 +116,6 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Decodes a list of structs; `make` decodes one of them.
     pub(crate) fn structs<T>(
         &self,
         key: &'static str,

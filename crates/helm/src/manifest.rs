@@ -67,7 +67,6 @@ const EVENTS: [&str; 9] = [
     "test",
 ];
 
-/// One document of the output of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub path: String,
@@ -198,7 +197,6 @@ fn install_position(kind: &str) -> (usize, &str) {
     }
 }
 
-/// Parses the events of a hook; `None` if one of them is unknown.
 fn events(types: &str) -> Option<Vec<String>> {
     let event = |event: &str| {
         let event = event.trim().to_lowercase();

@@ -29,7 +29,6 @@ pub struct Options<'a> {
     /// A template for the name of the release; it replaces `release_name`.
     pub name_template: Option<String>,
     pub namespace: String,
-    /// Values that override the defaults of the chart.
     pub values: Sources,
     /// Sets `.Release.IsUpgrade` instead of `.Release.IsInstall`.
     pub is_upgrade: bool,
@@ -41,7 +40,6 @@ pub struct Options<'a> {
     pub show_only: Vec<String>,
     /// The version of Kubernetes in `.Capabilities`; default: the one of the copied Helm release.
     pub kube_version: Option<String>,
-    /// API versions in `.Capabilities`, in addition to those that Helm knows.
     pub api_versions: Vec<String>,
     /// True if `api_versions` replaces the API versions that Helm knows.
     pub only_api_versions: bool,
@@ -191,7 +189,6 @@ fn render(
     Ok(rendered)
 }
 
-/// Returns an error with the output of all templates, for debugging.
 fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
     let Error::NoManifest { message, .. } = error else {
         return error;

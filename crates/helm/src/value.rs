@@ -11,10 +11,8 @@ use crate::template::Signature;
 /// A list; it is copied to be changed.
 pub type List = Rc<Vec<Value>>;
 
-/// A map in key order, shared by all holders.
 pub type Dict = Rc<RefCell<BTreeMap<Rc<str>, Value>>>;
 
-/// An integer type of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntKind {
     /// `int`, the type of literals in templates.
@@ -33,16 +31,13 @@ thread_local! {
     static NIL_LIST: List = List::default();
 }
 
-/// A value in a template.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// `nil`, an interface without a value.
     #[default]
     Nil,
     /// A key that a map does not have. Prints as `<no value>`.
     Missing,
     Bool(bool),
-    /// An integer, and its type.
     Int(i128, IntKind),
     Float(f64),
     String(Rc<str>),
@@ -53,7 +48,6 @@ pub enum Value {
     Strings(List),
     /// `[]int`, as `until` makes it.
     Ints(List),
-    /// `map[string]interface{}`.
     Dict(Dict),
     /// A type with methods and fields of its own: files, capabilities, a time, an error.
     Object(Rc<dyn Object>),

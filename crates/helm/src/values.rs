@@ -19,7 +19,6 @@ pub(crate) use dependencies::process_dependencies;
 
 pub type ReadFileError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads the file at a path, for `--set-file`.
 pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, ReadFileError> + Sync);
 
 /// Values that override the defaults of the chart; later fields override earlier ones.
@@ -117,7 +116,6 @@ pub(crate) fn yaml_words(error: &yaml::Error) -> String {
     }
 }
 
-/// Merges `over` into `base`: maps are merged, other values are replaced.
 fn merge_over(base: &Dict, over: &Dict) {
     for (key, value) in entries(over) {
         let below = base.borrow().get(&key).cloned();

@@ -2,7 +2,7 @@
 
 use versions::{Constraint, Version};
 
-/// Returns true for versions, also of fewer than three numbers.
+/// Accepts fewer than three numbers.
 pub(crate) fn is_version(text: &str) -> bool {
     Version::parse(text).is_ok()
 }

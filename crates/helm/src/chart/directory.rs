@@ -54,7 +54,6 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks through the directory at `path`, whose resolved path is `resolved`.
     fn directory(
         &mut self,
         path: &TreePath,

@@ -16,7 +16,6 @@ use crate::{
 const PATTERN_STEPS: usize = 200;
 const PATH_STEPS: usize = 8;
 
-/// The object `.Files` of templates: files by their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<Rc<str>, Bytes>,

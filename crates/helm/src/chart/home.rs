@@ -23,7 +23,6 @@ impl ChartPath {
         }))
     }
 
-    /// Makes another chart its parent.
     pub(crate) fn put_into(&self, above: &Self) {
         self.0.above.replace(Some(above.clone()));
     }

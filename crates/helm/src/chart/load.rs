@@ -9,7 +9,6 @@ use crate::Error;
 
 const MAX_DEPTH: u32 = 20;
 
-/// Assigns the files of a chart to its parts, and loads its subcharts.
 pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
     budget.include_depth(depth)?;
     if depth > MAX_DEPTH {

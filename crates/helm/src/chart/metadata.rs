@@ -21,20 +21,16 @@ pub struct Dependency {
     /// The name of the chart, replaced by its alias once dependencies are processed.
     pub name: String,
     pub version: String,
-    /// The URL of the repository.
     pub repository: String,
     /// Comma-separated paths of values that enable the chart; the first existing one decides.
     pub condition: String,
-    /// Tags that enable the chart, if the values below `tags` do.
     pub tags: Option<Vec<String>>,
     /// Result of conditions and tags.
     pub enabled: bool,
-    /// Values of the chart that its parent imports.
     pub import_values: ImportValues,
     pub alias: String,
 }
 
-/// Entries of `import-values`.
 #[derive(Debug, Clone)]
 pub enum ImportValues {
     Asked(Vec<Value>),
@@ -76,7 +72,6 @@ pub struct Metadata {
     pub kube_version: String,
     /// `None` without a field `dependencies`.
     pub dependencies: Option<Vec<SharedDependency>>,
-    /// The field `type` of `Chart.yaml`.
     pub kind: String,
 }
 
@@ -95,7 +90,6 @@ pub(super) fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> 
     }
 }
 
-/// Reads name and version of a `Chart.yaml`.
 pub fn identity(data: &[u8], budget: &Budget) -> Result<(String, String), Error> {
     let mut metadata = Metadata::default();
     metadata.read(data, "Chart.yaml", budget)?;

@@ -22,20 +22,17 @@ const LEVEL: u32 = 6;
 pub struct Package {
     name: String,
     version: String,
-    /// Names of the charts in `charts`.
     present: Vec<String>,
     required: Vec<Required>,
     files: Vec<File>,
 }
 
-/// A dependency of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Required {
     pub name: String,
     pub version: String,
     /// A URL, `file://` and a path, or empty.
     pub repository: String,
-    /// May be empty.
     pub alias: String,
 }
 

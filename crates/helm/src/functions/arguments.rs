@@ -41,7 +41,6 @@ pub(super) fn list(arguments: &[Value], index: usize) -> List {
     arguments.get(index).and_then(Value::as_list).unwrap_or_default()
 }
 
-/// The arguments of a variadic parameter.
 pub(super) fn rest(arguments: &[Value], from: usize) -> &[Value] {
     arguments.get(from..).unwrap_or_default()
 }

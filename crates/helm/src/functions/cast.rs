@@ -53,7 +53,6 @@ fn float_to_i64(value: f64) -> i64 {
     }
 }
 
-/// Cuts off `.000`.
 fn trim_zero_fraction(text: &str) -> &str {
     let whole = text.trim_end_matches('0');
     match whole.strip_suffix('.') {

@@ -62,7 +62,6 @@ struct Certificate {
     key: String,
 }
 
-/// Doesn't print the key.
 impl std::fmt::Debug for Certificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Certificate")

@@ -38,7 +38,6 @@ pub trait Environment {
     }
 }
 
-/// The maps that templates changed.
 pub(super) type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 
 /// Compiled regular expressions. They are shared and never cloned: a clone has to fill its search tables again.
@@ -92,12 +91,10 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The context of a function call.
 pub(super) struct Context<'a> {
     pub(super) budget: &'a Budget,
     pub(super) environment: &'a dyn Environment,
     pub(super) changed: &'a Changed,
-    /// True if the call changed a map.
     pub(super) changes: Cell<bool>,
     pub(super) expressions: &'a Expressions,
     pub(super) meter: Meter<'a>,

@@ -113,7 +113,6 @@ fn class(letter: char) -> &'static str {
     }
 }
 
-/// Picks an item by a random byte.
 fn chosen<T>(some: &[T], byte: u8) -> Option<&T> {
     some.get(usize::from(byte).checked_rem(some.len())?)
 }

@@ -3,7 +3,6 @@
 use crate::template::FunctionError;
 use num_bigint::{BigInt, Sign};
 
-/// An integer times a power of ten.
 #[derive(Debug, Clone)]
 pub(super) struct Decimal {
     digits: BigInt,

@@ -58,7 +58,6 @@ pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, Fun
     Err(format!("{prefix}json: cannot unmarshal {name} into Go value of type {kind}").into())
 }
 
-/// Prints JSON with two spaces per level.
 pub(super) fn pretty(value: &yaml::Value) -> String {
     let mut out = String::new();
     write(&mut out, value, 0);

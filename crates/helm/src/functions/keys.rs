@@ -76,7 +76,6 @@ impl Key {
         Ok(Self { kind, der })
     }
 
-    /// RSA and EC keys are converted to their own formats.
     fn from_pkcs8(der: Vec<u8>) -> Self {
         match der::inside_pkcs8(&der) {
             Some((true, inner)) => Self {
@@ -124,7 +123,6 @@ pub(super) fn encode_pem(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// Returns the label and the bytes of the first PEM block.
 pub(super) fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
     let (_, block) = text.split_once("-----BEGIN ")?;
     let (label, rest) = block.split_once("-----")?;

@@ -25,7 +25,6 @@ impl Named {
         Self::object("time.Duration", nanos, go::time::format_duration(nanos))
     }
 
-    /// Returns the month or the day of the week; `None` for all other objects.
     pub(super) fn of(object: &dyn Object) -> Option<&Self> {
         let named = object.as_any()?.downcast_ref::<Self>()?;
         (named.type_name != "time.Duration").then_some(named)

@@ -169,7 +169,6 @@ fn plural(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(any(arguments, usize::from(int(arguments, 2) != 1)).clone())
 }
 
-/// Joins the results for all arguments except nil with spaces.
 fn joined(
     context: &Context<'_>,
     arguments: &[Value],

@@ -137,7 +137,6 @@ fn now(context: &Context<'_>) -> Time {
     Time::new(seconds, nanos)
 }
 
-/// Returns the time of a value; `None` for other types.
 fn moment(value: &Value) -> Option<Time> {
     match value {
         Value::Object(object) => object.as_any().and_then(<dyn Any>::downcast_ref::<Time>).cloned(),

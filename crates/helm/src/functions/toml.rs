@@ -33,7 +33,6 @@ fn is_table(value: &yaml::Value) -> bool {
     }
 }
 
-/// Returns true if a list is not empty and has only tables.
 fn is_tables(items: &[yaml::Value]) -> bool {
     !items.is_empty() && items.iter().all(|item| matches!(item, yaml::Value::Map(_)))
 }

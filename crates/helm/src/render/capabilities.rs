@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{
     Options,
-    records::{Record, field},
+    records::{Field, Record, field},
 };
 use crate::template::FunctionError;
 use crate::{
@@ -42,7 +42,6 @@ pub struct KubeVersion {
 /// An invalid Kubernetes version, as Helm reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeVersionError {
-    /// The string does not begin with a number.
     #[error("could not parse {0:?} as version")]
     Invalid(String),
     #[error("illegal version string {0:?}")]
@@ -140,45 +139,6 @@ impl Capabilities {
             major,
             minor,
         } = &self.kube_version;
-        let mut kube = vec![
-            field("Version", "Version", text(version)),
-            field("Major", "Major", text(major)),
-            field("Minor", "Minor", text(minor)),
-        ];
-        for method in ["GitVersion", "String"] {
-            kube.push(super::records::Field {
-                json: None,
-                ..field(method, "", text(version))
-            });
-        }
-        let kube = Record {
-            type_name: "chartutil.KubeVersion",
-            kind_name: "struct",
-            fields: kube,
-            text: version.clone(),
-            argument: Some(format!("{{{version} {major} {minor}}}")),
-        };
-        let helm = Record {
-            type_name: "version.BuildInfo",
-            kind_name: "struct",
-            fields: vec![
-                field("Version", "version", text(HELM_VERSION)),
-                super::records::Field {
-                    json: None,
-                    ..field("GitCommit", "", text(""))
-                },
-                super::records::Field {
-                    json: None,
-                    ..field("GitTreeState", "", text(""))
-                },
-                super::records::Field {
-                    json: None,
-                    ..field("GoVersion", "", text(""))
-                },
-            ],
-            text: format!("{{{HELM_VERSION}   }}"),
-            argument: None,
-        };
         let printed = format!(
             "&{{{{{version} {major} {minor}}} [{}] {{{HELM_VERSION}   }}}}",
             self.api_versions.join(" ")
@@ -188,13 +148,73 @@ impl Capabilities {
             type_name: "*chartutil.Capabilities",
             kind_name: "ptr",
             fields: vec![
-                field("KubeVersion", "KubeVersion", Value::Object(Rc::new(kube))),
+                field(
+                    "KubeVersion",
+                    "KubeVersion",
+                    Value::Object(Rc::new(self.kube_version.record())),
+                ),
                 field("APIVersions", "APIVersions", Value::Object(Rc::new(versions))),
-                field("HelmVersion", "HelmVersion", Value::Object(Rc::new(helm))),
+                field(
+                    "HelmVersion",
+                    "HelmVersion",
+                    Value::Object(Rc::new(helm_record())),
+                ),
             ],
             text: printed,
             argument: None,
         }))
+    }
+}
+
+impl KubeVersion {
+    fn record(&self) -> Record {
+        let KubeVersion {
+            version,
+            major,
+            minor,
+        } = self;
+        let mut kube = vec![
+            field("Version", "Version", Value::string(version.as_str())),
+            field("Major", "Major", Value::string(major.as_str())),
+            field("Minor", "Minor", Value::string(minor.as_str())),
+        ];
+        for method in ["GitVersion", "String"] {
+            kube.push(Field {
+                json: None,
+                ..field(method, "", Value::string(version.as_str()))
+            });
+        }
+        Record {
+            type_name: "chartutil.KubeVersion",
+            kind_name: "struct",
+            fields: kube,
+            text: version.clone(),
+            argument: Some(format!("{{{version} {major} {minor}}}")),
+        }
+    }
+}
+
+fn helm_record() -> Record {
+    Record {
+        type_name: "version.BuildInfo",
+        kind_name: "struct",
+        fields: vec![
+            field("Version", "version", Value::string(HELM_VERSION)),
+            Field {
+                json: None,
+                ..field("GitCommit", "", Value::string(""))
+            },
+            Field {
+                json: None,
+                ..field("GitTreeState", "", Value::string(""))
+            },
+            Field {
+                json: None,
+                ..field("GoVersion", "", Value::string(""))
+            },
+        ],
+        text: format!("{{{HELM_VERSION}   }}"),
+        argument: None,
     }
 }
 

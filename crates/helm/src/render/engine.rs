@@ -128,7 +128,6 @@ fn collect<'a>(
     data
 }
 
-/// Returns the name of the release, which may be a template.
 pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<String, Error> {
     let Some(text) = options.name_template.as_ref().filter(|text| !text.is_empty()) else {
         return Ok(options.release_name.clone());

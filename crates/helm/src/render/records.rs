@@ -9,7 +9,6 @@ use crate::{
     template::truth,
 };
 
-/// A struct with its fields in order.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) type_name: &'static str,
@@ -64,7 +63,6 @@ fn print_map(map: &Dict) -> String {
     crate::template::print(std::slice::from_ref(&map), &tree::Budget::default()).unwrap_or_default()
 }
 
-/// A field with its name in JSON.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,

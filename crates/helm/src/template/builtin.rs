@@ -193,7 +193,6 @@ fn length(slot: &Slot) -> Result<usize, FunctionError> {
     }
 }
 
-/// Checks an index against a capacity.
 fn position(index: &Value, capacity: usize) -> Result<usize, FunctionError> {
     match index {
         Value::Int(number, _) => usize::try_from(*number)

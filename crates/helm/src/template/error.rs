@@ -13,7 +13,6 @@ pub enum Error {
     /// The template failed: `template: NAME:LINE:COLUMN: executing "NAME" at <node>: problem`.
     #[error("{0}")]
     Execute(String),
-    /// The name of the template is unknown.
     #[error("template: no template {} associated with template {}", quote(.0), quote(.1))]
     Unknown(String, String),
 }

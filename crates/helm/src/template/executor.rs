@@ -35,10 +35,8 @@ const MAX_ERROR: usize = 256 << 10;
 /// Initial capacity: most included templates print less.
 const USUAL_OUTPUT: usize = 128;
 
-/// The output for a missing value.
 const NO_VALUE: &str = "<no value>";
 
-/// Removes `<no value>` from an output, as Helm does.
 pub(crate) fn without_no_value(output: String) -> String {
     match memchr::memmem::find(output.as_bytes(), NO_VALUE.as_bytes()) {
         Some(_) => output.replace(NO_VALUE, ""),
@@ -48,17 +46,14 @@ pub(crate) fn without_no_value(output: String) -> String {
 
 pub struct Executor<'a> {
     set: Rc<Set<'a>>,
-    /// Reused between parsed strings.
     buffers: ParseBuffers,
     functions: &'a dyn Functions,
     budget: &'a Budget,
     strict: bool,
     depth: usize,
-    /// The number of nested levels of lists and maps that were made.
     levels: u64,
     live: weight::Live,
     includes: HashMap<Rc<str>, u32>,
-    /// The depth of nested `tpl` calls.
     tpl_depth: u32,
 }
 

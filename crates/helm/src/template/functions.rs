@@ -3,7 +3,6 @@
 use super::{Executor, FunctionError, Signature};
 use crate::Value;
 
-/// Functions of templates that are not built in.
 pub trait Functions {
     /// Returns the number of a function; `None` if the name is unknown. Called when a template is parsed.
     fn find(&self, name: &str) -> Option<u16>;

@@ -50,7 +50,6 @@ impl<T> List<T> {
         self.start as usize..self.end as usize
     }
 
-    /// Returns the nodes from `start` to the end.
     pub(super) fn behind(parts: &[T], start: usize) -> Self {
         Self {
             start: short(start),

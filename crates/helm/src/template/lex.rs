@@ -16,9 +16,7 @@ pub(super) struct Lexer<'t> {
     parens: usize,
     inside: bool,
     spaced: bool,
-    /// Set by an error token.
     failed: bool,
-    /// Message of the error token, or empty.
     pub(super) problem: String,
 }
 
@@ -50,7 +48,6 @@ fn is(byte: u8, class: u8) -> bool {
         .is_some_and(|found| found & class != 0)
 }
 
-/// Returns true for characters of names.
 fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && (c.is_alphabetic() || c.is_numeric()))
 }
@@ -94,7 +91,6 @@ impl<'t> Lexer<'t> {
         token.span().of(self.text)
     }
 
-    /// Formats a token for error messages.
     pub(super) fn display(&self, token: Token) -> String {
         let mut text = self.text(token);
         if token.kind == TokenKind::Field {
@@ -188,7 +184,6 @@ impl<'t> Lexer<'t> {
         self.covering(TokenKind::Error, self.start, self.start)
     }
 
-    /// Returns the input read so far for the current token.
     fn pending(&self) -> &'t str {
         self.text.get(self.start..self.next).unwrap_or_default()
     }

@@ -5,7 +5,6 @@ use super::{
     index::{List, NodeIndex, Span},
 };
 
-/// Returns true if nodes contain only white space.
 pub(super) fn is_empty(body: &[Node], text: &str) -> bool {
     body.iter().all(|node| match node.kind {
         NodeKind::Text(span) => span.of(text).trim().is_empty(),
@@ -32,7 +31,6 @@ pub(super) enum NodeKind {
     Continue,
 }
 
-/// `if`, `with` or `range`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Branch {
     pub(super) pipe: Pipe,
@@ -43,7 +41,6 @@ pub(super) struct Branch {
 /// A call of another template with the value of the pipeline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
-    /// Index in the list of names.
     pub(super) name: u32,
     pub(super) pipe: Option<Pipe>,
 }
@@ -74,17 +71,13 @@ pub(super) enum Term {
     Dot,
     Nil,
     Bool(bool),
-    /// Index of a number, and its source.
     Number(u32, Span),
-    /// Index of a string.
     String(u32),
     Field(Span),
     /// `$x`, and the end of the fields after it.
     Variable(Span, u32),
-    /// `(pipe)` and `.a.b`
     Chain(NodeIndex<Operand>, Span),
     Pipe(NodeIndex<Pipe>),
-    /// Number of the function, and its name.
     Function(u16, Span),
     Builtin(Builtin),
 }

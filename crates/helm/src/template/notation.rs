@@ -10,7 +10,6 @@ use super::{
     source::TemplateText,
 };
 
-/// The node that an error message refers to.
 #[derive(Clone, Copy)]
 pub(super) enum At<'t> {
     Node(&'t Node),

@@ -11,7 +11,6 @@ pub(super) struct Number {
     pub(super) is_float: bool,
 }
 
-/// Error of a number or character literal, as Go reports it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NumberError {
     #[error(transparent)]
@@ -25,7 +24,6 @@ pub(super) enum NumberError {
 }
 
 impl Number {
-    /// Parses a character literal as a number.
     pub(super) fn character(text: &str) -> Result<Self, NumberError> {
         let number = unquote_char_literal(text)?;
         Ok(Self {

@@ -81,7 +81,6 @@ impl ParseBuffers {
 struct Scope<'t> {
     variables: Vec<&'t str>,
     ranges: usize,
-    /// Start of the current action.
     action: Option<u32>,
 }
 
@@ -266,7 +265,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses a body up to `{{end}}`.
     fn body_to_end(&mut self, context: &str) -> Result<List<Node>, Error> {
         let header = self.latest;
         match self.items()? {
@@ -358,7 +356,6 @@ impl<'t> Parser<'t> {
         Ok(Item::Else)
     }
 
-    /// Parses `if`, `with` or `range` after its keyword.
     fn control(&mut self, word: &str) -> Result<Node, Error> {
         let variables = self.scope.variables.len();
         let pipe = self.pipeline(word, TokenKind::RightDelimiter)?;

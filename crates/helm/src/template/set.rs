@@ -22,7 +22,6 @@ impl<'t> Set<'t> {
         Self::default()
     }
 
-    /// Makes a set that extends another one, which stays unchanged.
     #[must_use]
     pub fn over(below: Rc<Self>) -> Self {
         Self {

@@ -1,6 +1,5 @@
 //! Parameters of functions and methods.
 
-/// The type of a parameter of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// `interface {}`, also nothing.
@@ -18,7 +17,6 @@ pub enum Type {
     Strings,
     /// `map[string]interface {}`; `nil` comes as an empty map.
     Dict,
-    /// An [`Object`](crate::Object) with this type name.
     Object(&'static str),
 }
 
@@ -30,7 +28,6 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Returns the signature of a function with exactly these parameters.
     #[must_use]
     pub const fn fixed(parameters: &'static [Type]) -> Self {
         Self {
@@ -39,7 +36,6 @@ impl Signature {
         }
     }
 
-    /// Returns the signature of a function whose last parameter accepts any number of arguments.
     #[must_use]
     pub const fn variadic(parameters: &'static [Type]) -> Self {
         Self {
@@ -67,7 +63,6 @@ impl Type {
         }
     }
 
-    /// Returns true if `nil` is a value of the type.
     pub(super) fn takes_nil(self) -> bool {
         match self {
             Self::Any | Self::Reflect | Self::List | Self::Strings | Self::Dict => true,

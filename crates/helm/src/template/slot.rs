@@ -40,7 +40,6 @@ impl Slot {
         !self.boxed && self.is_nil()
     }
 
-    /// Returns the name of the static type.
     pub(super) fn type_name(&self) -> &str {
         if self.boxed {
             "interface {}"

@@ -181,7 +181,6 @@ impl TemplateText<'_> {
         number.copied().unwrap_or_default()
     }
 
-    /// Returns the value of a string literal.
     pub(super) fn literal(&self, id: u32) -> Rc<str> {
         let literal = self.parts.literals.get(id as usize);
         literal
@@ -195,7 +194,6 @@ impl TemplateText<'_> {
         literal.map_or("", |literal| self.text(literal.quoted))
     }
 
-    /// Returns the name of a called template.
     pub(super) fn name(&self, id: u32) -> &str {
         self.parts.names.get(id as usize).map_or("", AsRef::as_ref)
     }

@@ -66,7 +66,6 @@ impl Keyword {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
-    /// True if white space precedes the token inside of an action.
     pub(super) spaced: bool,
     pub(super) at: u32,
     pub(super) end: u32,

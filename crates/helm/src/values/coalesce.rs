@@ -10,7 +10,6 @@ use crate::{Chart, Dict, Error, Value};
 /// The key of the values that all charts see.
 const GLOBAL: &str = "global";
 
-/// Coalesces values and collects warnings.
 pub(crate) struct Coalesce<'a> {
     /// Retains nulls for a later coalescing.
     keep_nulls: bool,
@@ -88,7 +87,6 @@ impl<'a> Coalesce<'a> {
         Ok(())
     }
 
-    /// Puts a chart's own defaults below its values.
     fn defaults(&mut self, chart: &Chart, into: &Dict, prefix: &str) {
         let Value::Dict(defaults) = &chart.values else {
             return;
@@ -121,7 +119,6 @@ impl<'a> Coalesce<'a> {
         }
     }
 
-    /// Gives a chart the globals of its parent.
     fn globals(&mut self, into: &Dict, from: &Dict, prefix: &str) {
         let own = match get(into, GLOBAL) {
             None => table(),

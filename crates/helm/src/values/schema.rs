@@ -56,7 +56,6 @@ impl Draft {
 struct Schema<'a> {
     draft: Draft,
     budget: &'a Budget,
-    /// Named schemas by their URLs.
     named: HashMap<String, &'a Json>,
     /// The base URLs of references, by the address of the schema with the reference.
     bases: HashMap<usize, String>,
@@ -111,7 +110,6 @@ fn address(schema: &Json) -> usize {
     std::ptr::from_ref(schema).addr()
 }
 
-/// Validates the values of a chart and its dependencies against their schemas.
 pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<(), Error> {
     let mut words = String::new();
     collect(chart, values, budget, &mut words)?;

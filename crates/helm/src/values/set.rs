@@ -11,7 +11,6 @@ const MAX_NAME_DEPTH: usize = 30;
 /// Maximum nesting of lists and names together.
 const MAX_DEPTH: usize = 200;
 
-/// The interpretation of the part after `=`.
 pub(super) enum Mode<'a> {
     Typed,
     Text,
@@ -22,7 +21,6 @@ pub(super) enum Mode<'a> {
     Literal,
 }
 
-/// Error of an argument of `--set`, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SetError {
     #[error("a value nests deeper than {MAX_DEPTH}")]
@@ -364,14 +362,13 @@ fn typed(text: &str) -> Value {
     }
 }
 
-/// Sets a value; empty names are ignored, as in Helm.
+/// Ignores empty names, as Helm does.
 fn insert(map: &Dict, key: &str, value: Value) {
     if !key.is_empty() {
         map.borrow_mut().insert(Rc::from(key), value);
     }
 }
 
-/// Returns the error for an existing value of another type.
 fn conversion(value: &Value, want: &'static str) -> SetError {
     let got = match value {
         Value::Nil | Value::Missing => "nil",

@@ -37,7 +37,6 @@ pub(super) fn octets(content: &[u8]) -> Vec<u8> {
     tagged(OCTETS, content)
 }
 
-/// Encodes an unsigned number from its bytes.
 pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
     let negative = digits.first().is_none_or(|first| first & 0x80 != 0);
@@ -69,7 +68,6 @@ pub(super) fn inside_pkcs8(der: &[u8]) -> Option<(bool, Vec<u8>)> {
     Some((algorithm.starts_with(RSA.get(..11)?), key.to_vec()))
 }
 
-/// Returns the content of the first value, and the bytes after it.
 fn content(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[_, first], rest) = der.split_first_chunk::<2>()?;
     if first < 0x80 {

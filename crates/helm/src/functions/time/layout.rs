@@ -7,7 +7,6 @@ use super::{
     calendar::{self, MONTHS, WEEKDAYS},
 };
 
-/// The meaning of a part of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     LongMonth,
@@ -173,7 +172,6 @@ const WORDS: &[(&str, Piece)] = &[
     ),
 ];
 
-/// Returns the first element of a layout and its length.
 fn begins(layout: &str) -> Option<(Piece, usize)> {
     if let Some(found) = WORDS.iter().find(|(word, _)| layout.starts_with(word)) {
         return Some((found.1, found.0.len()));

@@ -20,7 +20,6 @@ struct ParsedTime {
     zone: Option<String>,
 }
 
-/// The reason why a value does not match an element of a layout.
 enum Wrong {
     Form,
     Range(&'static str),
@@ -106,7 +105,6 @@ fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
     Ok(rest)
 }
 
-/// Returns the rest of the value after the common prefix.
 fn behind_common(pattern: &str, value: &str) -> String {
     let (pattern, value) = (bytes::of_str(pattern), bytes::of_str(value));
     let common = pattern
@@ -167,7 +165,6 @@ fn fraction(rest: &mut &str, digits: usize) -> Result<u32, Wrong> {
         .ok_or(Wrong::Form)
 }
 
-/// Returns the number of digits after a leading point or comma.
 fn fraction_digits(rest: &str) -> usize {
     let Some(after) = rest.strip_prefix(['.', ',']) else {
         return 0;

@@ -7,7 +7,6 @@ use regex::Regex;
 use super::{lower, upper};
 use go::bytes;
 
-/// The kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Number,
@@ -30,7 +29,6 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
         .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
 }
 
-/// Returns true if a character replaces invalid UTF-8.
 fn is_invalid(c: char) -> bool {
     c == char::REPLACEMENT_CHARACTER || bytes::invalid_byte(c).is_some()
 }
@@ -67,7 +65,6 @@ fn characters(text: &str) -> impl Iterator<Item = (char, usize)> {
     valid.map(|(at, c)| (c, at + c.len_utf8()))
 }
 
-/// Returns the length of the leading run of matching characters.
 fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     let mut length = 0;
     for (c, end) in characters(text) {

@@ -15,7 +15,6 @@ use crate::{
     },
 };
 
-/// The comparable kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Basic {
     Bool,

@@ -63,7 +63,6 @@ pub(super) fn url_query(text: &str, budget: &Budget) -> Result<String, FormatErr
     Ok(out)
 }
 
-/// Checks that an escaped string is within the limit of one string.
 fn fits(out: &str, budget: &Budget) -> Result<(), FormatError> {
     if out.len() as u64 > budget.limits().bytes {
         return Err(FormatError::TooLong);

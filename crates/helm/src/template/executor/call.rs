@@ -199,7 +199,6 @@ impl<'s> State<'s, '_> {
         }
     }
 
-    /// Evaluates an operand as an argument of type `wanted`.
     fn argument(&mut self, dot: &Slot, wanted: Type, operand: &'s Operand) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
         match &operand.term {
@@ -259,7 +258,6 @@ impl<'s> State<'s, '_> {
         }
     }
 
-    /// Converts a value to an argument of type `wanted`.
     fn fit(&self, slot: Slot, wanted: Type) -> Result<Slot, Error> {
         if wanted == Type::Reflect {
             return Ok(slot);
@@ -286,7 +284,6 @@ impl<'s> State<'s, '_> {
 }
 
 impl Type {
-    /// Returns the value as one of this type, if it is one.
     fn accept(self, value: &Value) -> Option<Value> {
         let fits = match (self, value) {
             (Self::Any | Self::Reflect, _) => true,

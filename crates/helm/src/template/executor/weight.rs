@@ -25,7 +25,6 @@ pub(super) struct Weight {
 /// The memory of values that may be in use, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Live {
-    /// Values of the running actions.
     passing: u64,
     /// Values that variables and changed maps may hold.
     retained: u64,
@@ -48,7 +47,6 @@ impl Live {
         self.passing = 0;
     }
 
-    /// Counts memory of the running actions, in bytes.
     pub(super) fn take(&mut self, bytes: u64, budget: &Budget) -> Result<(), FunctionError> {
         self.passing = self.passing.saturating_add(bytes);
         if self.taken() > limit(budget) {
@@ -78,7 +76,6 @@ impl Live {
     }
 }
 
-/// Returns the memory limit of values, in bytes.
 pub(crate) fn limit(budget: &Budget) -> u64 {
     budget.limits().bytes.saturating_mul(MEMORY)
 }

@@ -6,7 +6,6 @@ use tree::Budget;
 use super::FormatError;
 use crate::{Dict, IntKind, Object, Value, template::types::type_name};
 
-/// The maximum nesting of printed values.
 const MAX_DEPTH: usize = 2000;
 
 pub(super) struct Printer<'b> {

@@ -173,7 +173,6 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as a width or precision.
     fn int(&mut self) -> Option<i128> {
         let value = self.values.get(self.next)?;
         self.next += 1;

@@ -120,7 +120,6 @@ impl Parser<'_> {
         Ok(Command { at, operands })
     }
 
-    /// Adds a term and its fields to the operands; returns false if there is no term.
     fn operand(&mut self) -> Result<bool, Error> {
         if !self.term()? {
             return Ok(false);

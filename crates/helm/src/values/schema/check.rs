@@ -13,7 +13,6 @@ use super::{Draft, HOME, Schema, address, below};
 
 const MAX_DEPTH: usize = 200;
 
-/// Error of an invalid or unsupported schema, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SchemaError {
     #[error("failing loading {0:?}: only the drafts of json-schema.org are known, nothing is fetched")]
@@ -32,7 +31,6 @@ pub(super) enum SchemaError {
     Invalid { at: String, words: String },
 }
 
-/// The required type of a keyword's value.
 #[derive(Clone, Copy)]
 enum Shape {
     Schema,
@@ -180,7 +178,6 @@ impl<'a> Schema<'a> {
         found.ok_or_else(|| SchemaError::NotFound(format!("{url}#{fragment}")))
     }
 
-    /// Checks the keywords of a schema and its subschemas.
     fn check(&self, schema: &'a Json, at: &str, depth: usize) -> Result<(), SchemaError> {
         let map = match schema {
             Json::Object(map) => map,

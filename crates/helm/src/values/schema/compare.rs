@@ -16,7 +16,6 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns a value's type in JSON.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",

@@ -314,7 +314,6 @@ impl Schema<'_> {
     }
 }
 
-/// Groups several problems with one value.
 fn grouped(at: &str, problems: Vec<Problem>) -> Vec<Problem> {
     if problems.len() < 2 {
         return problems;
