@@ -32,10 +32,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PART")]
     skip: Vec<String>,
     /// Number of suites that run at the same time, each lane with a control plane of its own
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=8))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=8))]
     lanes: u16,
     /// Number of tests of a suite that run at the same time
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 3)]
     threads: u16,
     /// Number of runs of each suite
     #[arg(long, default_value_t = 1)]
