@@ -151,12 +151,9 @@ pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Provide
 /// Keeps the store up to date until it is dropped. `asked` gets the Alerts whose extensions change, which is not a new generation.
 pub(crate) async fn follow(ctx: Context, store: Store, asked: impl Fn(ObjectKey)) {
     let [alerts, providers] = SYNC;
-    let extended = |event: &Event<DynamicObject>| {
-        if let Event::Apply(object) = event
-            && store.asks_otherwise(object)
-        {
-            asked(key(object));
-        }
+    let extended = |event: &Event<DynamicObject>| match event {
+        Event::Apply(object) if store.asks_otherwise(object) => Some(key(object)),
+        _ => None,
     };
     tokio::join!(
         keep(
@@ -165,7 +162,8 @@ pub(crate) async fn follow(ctx: Context, store: Store, asked: impl Fn(ObjectKey)
             &store.alerts,
             &store.filled,
             |alert: Alert| alert,
-            extended
+            extended,
+            asked
         ),
         keep(
             &ctx,
@@ -173,6 +171,7 @@ pub(crate) async fn follow(ctx: Context, store: Store, asked: impl Fn(ObjectKey)
             &store.providers,
             &store.filled,
             |provider: Provider| provider,
+            |_| None,
             |_| {}
         ),
     );
@@ -184,14 +183,17 @@ async fn keep<K, T>(
     map: &Map<T>,
     filled: &watch::Sender<usize>,
     make: fn(K) -> T,
-    before: impl Fn(&Event<DynamicObject>),
+    asks: impl Fn(&Event<DynamicObject>) -> Option<ObjectKey>,
+    asked: impl Fn(ObjectKey),
 ) where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
     let (mut fresh, mut known) = (BTreeMap::new(), false);
     watch::<K>(ctx, what, |event| {
-        before(&event);
+        let asking = asks(&event);
         let complete = take(event, map, &mut fresh, make);
+        // The pass that this requests finds the change in the store, even if it did not arrive by the watch of passes yet.
+        asking.into_iter().for_each(&asked);
         if complete && !std::mem::replace(&mut known, true) {
             filled.send_modify(|filled| *filled += 1);
         }

@@ -52,10 +52,22 @@ impl Alerts {
         providers::find(&provider.spec.type_).ok().map(|kind| kind.takes)
     }
 
+    /// Returns the annotations without effect. A change of annotations requests a pass, whose object may still be the one before it.
+    fn problems(&self, object: &Alert) -> Vec<String> {
+        let version = |alert: &Alert| alert.resource_version()?.parse::<u64>().ok();
+        let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
+        let known = self
+            .store
+            .alert(&key)
+            .filter(|known| version(known) > version(object));
+        let newest = known.as_deref().unwrap_or(object);
+        extensions::problems(newest, self.takes(newest))
+    }
+
     /// Adds the annotations without effect to an outcome: in a condition, and in an event if they changed.
     fn with_problems(&self, object: &Alert, mut outcome: Outcome<AlertStatus>) -> Outcome<AlertStatus> {
         let list = &mut outcome.status.conditions;
-        let problems = extensions::problems(object, self.takes(object));
+        let problems = self.problems(object);
         if problems.is_empty() {
             conditions::remove(list, condition_type::ANNOTATIONS_VALID);
             return outcome;

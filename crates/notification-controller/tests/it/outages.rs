@@ -31,7 +31,7 @@ impl Outages {
         });
         Self {
             setup: setup.await,
-            other_namespace: plane.namespace("other_namespace").await.unwrap(),
+            other_namespace: plane.namespace("outages-other").await.unwrap(),
         }
     }
 
