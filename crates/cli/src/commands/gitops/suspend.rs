@@ -75,9 +75,16 @@ async fn set(ops: &GitOps, of: &ObjectRef, suspend: bool) -> Result<()> {
         .await?;
     let (wanted, _) = generations(&object);
     while generations(&object).1 < wanted {
-        let paused = ops.cluster.pause(POLL).await;
-        paused.context("spec.suspend is set, but the controller has not confirmed it")?;
-        object = live(&ops.cluster, of).await?;
+        let next = async {
+            ops.cluster.pause(POLL).await?;
+            live(&ops.cluster, of).await
+        };
+        object = match next.await {
+            Err(error) if ops.cluster.cancellation().is_cancelled() => {
+                return Err(error).context("spec.suspend is set, but the controller has not confirmed it");
+            }
+            read => read?,
+        };
     }
     Ok(())
 }
