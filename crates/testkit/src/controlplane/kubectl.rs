@@ -18,7 +18,7 @@ impl ControlPlane {
             .env("KUBECONFIG", &self.kubeconfig)
             // Its cache of the discovery belongs to this plane.
             .env("HOME", self.dir().join("tmp"))
-            // It ends before it needs the memory of what it no longer uses.
+            // It ends before its garbage matters.
             .env("GOGC", "off")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
