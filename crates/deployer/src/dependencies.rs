@@ -199,8 +199,8 @@ fn by_expression(
     hide_secret(&mut dependency, target);
     let itself = serde_json::to_value(object).unwrap_or_default();
     let variables = Variables::new()
-        .with("self", cel::Value::from_json(&itself))
-        .with("dep", cel::Value::from_json(&dependency));
+        .with("self", cel::Value::from(&Value::from_json(itself)))
+        .with("dep", cel::Value::from(&Value::from_json(dependency)));
     Ok(match program.is_true(&variables) {
         Ok(true) => None,
         Ok(false) => Some(format!(
@@ -296,6 +296,9 @@ mod tests {
         let unready = evaluate(source, "Thing", json!({ "status": { "ready": false } }));
         let text = "dependency 'v1/Thing/shop/web' is not ready according to readyExpr eval";
         assert_eq!(unready, Ok(Some(text.to_owned())));
+        let observed = "dep.metadata.generation + 1 == 3";
+        let counted = evaluate(observed, "Thing", json!({ "metadata": { "generation": 2 } }));
+        assert_eq!(counted, Ok(None), "integers stay integers");
         let missing = evaluate(source, "Thing", json!({})).unwrap().unwrap();
         assert!(
             missing.starts_with(&format!("failed to evaluate the CEL expression '{source}'")),
