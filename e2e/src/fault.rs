@@ -276,7 +276,7 @@ async fn converged(cluster: &TestCluster, expected: &BTreeSet<&String>, lasting:
 
 fn no_rendered_object_was_deleted(
     cluster: &TestCluster,
-    mark: u64,
+    mark: testkit::audit::Mark,
     needed: &BTreeSet<&String>,
 ) -> Result<()> {
     for entry in cluster.plane.audit_since(mark)? {

@@ -182,19 +182,17 @@ impl ControlPlane {
 
     /// The requests that the API server has answered so far, without those that its own control loops made.
     pub fn audit(&self) -> Result<Vec<audit::Entry>> {
-        self.audit_since(0)
+        self.audit_since(audit::Mark::default())
     }
 
-    /// Returns the current end of the audit log, for [`ControlPlane::audit_since`].
+    /// Returns the current moment of the audit log, for [`ControlPlane::audit_since`].
     #[must_use]
-    pub fn audit_mark(&self) -> u64 {
-        fs::metadata(self.dir().join(AUDIT_LOG))
-            .map(|metadata| metadata.len())
-            .unwrap_or_default()
+    pub fn audit_mark(&self) -> audit::Mark {
+        audit::Mark::now(&self.dir().join(AUDIT_LOG))
     }
 
-    /// The requests that were answered since the mark was taken. Waits for writes that have begun, since their effect is seen before.
-    pub fn audit_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
+    /// The requests that arrived since the mark was taken and were answered. Waits for writes that have begun, since their effect is seen before.
+    pub fn audit_since(&self, mark: audit::Mark) -> Result<Vec<audit::Entry>> {
         audit::read(&self.dir().join(AUDIT_LOG), mark)
     }
 

@@ -106,7 +106,7 @@ pub async fn end_of_start(clusters: &[&TestCluster]) -> Result<()> {
 
 /// Returns the number of requests of a controller since a mark, those for its lease aside, and how many of them write. Reviews of
 /// its own rights are created, but write nothing.
-fn requests_since(cluster: &TestCluster, name: &str, mark: u64) -> Result<(usize, usize)> {
+fn requests_since(cluster: &TestCluster, name: &str, mark: testkit::audit::Mark) -> Result<(usize, usize)> {
     let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
     let entries = cluster.plane.audit_since(mark)?;
     let own = entries

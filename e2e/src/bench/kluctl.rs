@@ -77,7 +77,7 @@ pub async fn run(args: &Args) -> Result<()> {
     plane.stop()
 }
 
-fn requests(plane: &ControlPlane, mark: u64) -> Result<usize> {
+fn requests(plane: &ControlPlane, mark: testkit::audit::Mark) -> Result<usize> {
     let all = plane.audit_since(mark)?;
     Ok(all
         .iter()

@@ -132,7 +132,7 @@ impl Fixture {
     }
 
     /// Returns the requests for objects in the namespace since a mark, as in `patch configmaps/a`.
-    pub(crate) fn requests(&self, mark: u64) -> Result<Vec<String>> {
+    pub(crate) fn requests(&self, mark: testkit::audit::Mark) -> Result<Vec<String>> {
         let entries = self.plane.audit_since(mark)?.into_iter();
         let own = entries
             .filter(|entry| entry.namespace == self.namespace && !entry.user_agent.starts_with("kubectl"));

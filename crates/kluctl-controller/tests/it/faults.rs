@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
 impl Fixture {
     /// Returns the writes of the controller to ConfigMaps since a mark.
-    pub(crate) fn changes_since(&self, mark: u64) -> Result<Vec<testkit::audit::Entry>> {
+    pub(crate) fn changes_since(&self, mark: testkit::audit::Mark) -> Result<Vec<testkit::audit::Entry>> {
         let mut entries = self.requests_since(mark)?;
         entries.retain(|entry| {
             entry.is_write() && entry.resource == "configmaps" && !entry.uri.contains("dryRun=All")

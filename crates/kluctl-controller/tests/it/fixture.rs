@@ -432,7 +432,7 @@ impl Fixture {
     }
 
     /// Returns the requests of the controller to the API server since a mark.
-    pub(crate) fn requests_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
+    pub(crate) fn requests_since(&self, mark: testkit::audit::Mark) -> Result<Vec<audit::Entry>> {
         let entries = self.plane.audit_since(mark)?;
         Ok(entries
             .into_iter()
@@ -645,6 +645,11 @@ impl Fixture {
         });
         self.plane.apply(object.clone()).await?;
         let api = self.plane.api_for(object).await?.0;
+        // The status of the first pass would replace it.
+        wait_for(&api, name, "its first pass", TIMEOUT, |object: &DynamicObject| {
+            object.data.pointer("/status/observedGeneration").is_some()
+        })
+        .await?;
         let patch = Patch::Merge(json!({ "status": status }));
         api.patch_status(name, &PatchParams::default(), &patch).await?;
         Ok(api)

@@ -23,7 +23,7 @@ const CREATION: usize = 11;
 const PUSH: usize = 8;
 
 /// Returns the requests of the pass that deployed an object: from the read of the KluctlDeployment that it began with to its last.
-async fn deploying_pass(shop: &Gitops, mark: u64, map: &str) -> Result<Vec<audit::Entry>> {
+async fn deploying_pass(shop: &Gitops, mark: testkit::audit::Mark, map: &str) -> Result<Vec<audit::Entry>> {
     eventually("a pass that deploys", TIMEOUT, || async {
         let entries = of_passes(&shop.fixture, mark)?;
         let applies =

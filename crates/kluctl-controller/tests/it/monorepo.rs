@@ -31,7 +31,7 @@ fn repository(fixture: &Fixture, variable: &str, other: &str) -> Vec<(String, St
 }
 
 /// Checks that passes since a mark wrote nothing but one status.
-fn one_status(fixture: &Fixture, mark: u64) -> Result<()> {
+fn one_status(fixture: &Fixture, mark: testkit::audit::Mark) -> Result<()> {
     let mut writes = of_passes(fixture, mark)?;
     writes.retain(|entry| !matches!(entry.verb.as_str(), "get" | "list"));
     let is_status = |entry: &audit::Entry| entry.uri.contains("/kluctldeployments/shop/status");

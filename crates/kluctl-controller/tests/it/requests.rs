@@ -31,7 +31,7 @@ fn files(fixture: &Fixture, name: &str, value: &str) -> Vec<(String, String)> {
 
 /// Returns the requests of passes since a mark: all but those for the lease, and the requests of watches, which make a list before they
 /// begin and again from time to time, and read the kinds of the cluster after a definition changed. Lists of stored results count.
-pub(crate) fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
+pub(crate) fn of_passes(fixture: &Fixture, mark: testkit::audit::Mark) -> Result<Vec<audit::Entry>> {
     let entries = fixture.requests_since(mark)?.into_iter();
     let counts = |entry: &audit::Entry| {
         let of_pass = ["kluctl.io%2Fdiscriminator%3D", "weir.io%2Fresult-group"];
@@ -55,7 +55,7 @@ pub(crate) fn described(entries: &[audit::Entry]) -> String {
 }
 
 /// Waits for the two Events that end a deployment, and returns the requests since the mark.
-async fn all_of(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
+async fn all_of(fixture: &Fixture, mark: testkit::audit::Mark) -> Result<Vec<audit::Entry>> {
     eventually("both events", TIMEOUT, || async {
         let entries = of_passes(fixture, mark)?;
         let events = entries.iter().filter(|entry| entry.resource == "events");

@@ -190,7 +190,7 @@ async fn denied_identity_of_a_remote_cluster_is_not_asked_for_in_each_pass() -> 
     shop.fixture.store("value", &kubeconfig).await?;
     shop.push(&[("a", "1")])?;
     let user = format!("system:serviceaccount:{own}:remote");
-    let asked = |mark: u64| -> Result<usize> {
+    let asked = |mark: testkit::audit::Mark| -> Result<usize> {
         let entries = plane.audit_since(mark)?.into_iter();
         let reads = entries.filter(|entry| entry.user == user && entry.name == "kube-system");
         Ok(reads.count())

@@ -99,7 +99,7 @@ async fn events_wait_for_a_receiver_that_fails_and_arrive_once_it_answers() {
     // Marks are not changes of an object.
     assert_eq!(controller.metric(passes).await.unwrap(), before);
     for name in &names {
-        let writes = setup.writes("weir", 0);
+        let writes = setup.writes("weir", testkit::audit::Mark::default());
         let marks = writes.iter().filter(|write| {
             write.resource == "probes" && write.name == *name && write.subresource.is_empty()
         });

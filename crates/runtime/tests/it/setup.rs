@@ -107,7 +107,7 @@ impl TestNamespace {
         .await
     }
 
-    pub(crate) fn writes(&self, user: &str, mark: u64) -> Vec<audit::Entry> {
+    pub(crate) fn writes(&self, user: &str, mark: testkit::audit::Mark) -> Vec<audit::Entry> {
         let user = format!("system:serviceaccount:{}:{user}", self.namespace);
         let mut entries = self.plane.audit_since(mark).unwrap();
         entries.retain(|entry| entry.user == user && entry.is_write() && entry.code < 300);

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 /// The `User-Agent` of requests that are left out: the test kit makes them beside a test.
@@ -40,6 +41,32 @@ pub struct Entry {
     pub at: String,
     /// Body of the request, if the control plane was started with [`super::Options::audit_bodies`].
     pub request: Option<Value>,
+}
+
+/// A moment in the audit log: the requests since then are those that arrived later. A request that had been answered may be logged
+/// later still, so that the length of the log alone does not tell them apart.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mark {
+    offset: u64,
+    /// Microseconds since the epoch, the resolution of the log.
+    at: i64,
+}
+
+impl Mark {
+    pub(crate) fn now(log: &Path) -> Self {
+        Self {
+            offset: std::fs::metadata(log)
+                .map(|metadata| metadata.len())
+                .unwrap_or_default(),
+            at: Timestamp::now().as_microsecond(),
+        }
+    }
+
+    fn includes(self, event: &Value) -> bool {
+        let received = event.get("requestReceivedTimestamp").and_then(Value::as_str);
+        let received = received.and_then(|received| received.parse::<Timestamp>().ok());
+        received.is_none_or(|received| received.as_microsecond() >= self.at)
+    }
 }
 
 impl Entry {
@@ -97,20 +124,20 @@ impl Entry {
     }
 }
 
-/// Reads the log from a byte offset on. A request that is logged at several stages (a watch: begun and ended) is one
+/// Reads the requests that arrived since a mark. A request that is logged at several stages (a watch: begun and ended) is one
 /// entry, as of the latest. Writes that have begun are waited for, [`END_OF_WRITES`] at most: others see their effect before the end is logged.
-pub(crate) fn read(path: &Path, from: u64) -> Result<Vec<Entry>> {
-    complete(|| read_text(path, from))
+pub(crate) fn read(path: &Path, since: Mark) -> Result<Vec<Entry>> {
+    complete(since, || read_text(path, since.offset))
 }
 
 /// Reads a log until the writes have ended that it names at first.
-fn complete(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<Entry>> {
+fn complete(since: Mark, mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<Entry>> {
     let began = Instant::now();
-    let mut logged = events(&read()?);
+    let mut logged = events(&read()?, since);
     let mut open = open_writes(&logged);
     while !open.is_empty() && began.elapsed() < END_OF_WRITES {
         std::thread::sleep(Duration::from_millis(1));
-        logged = events(&read()?);
+        logged = events(&read()?, since);
         let now = open_writes(&logged);
         open.retain(|id| now.contains(id));
     }
@@ -130,10 +157,11 @@ fn read_text(path: &Path, from: u64) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-fn events(text: &[u8]) -> Vec<Value> {
+fn events(text: &[u8], since: Mark) -> Vec<Value> {
     // The last line may still be being written.
     text.split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())
+        .filter(|event| since.includes(event))
         .collect()
 }
 
@@ -188,7 +216,7 @@ mod tests {
 {"auditID":"2","verb":"delete","user":{"username":"u"},"objectRef":{"apiGroup":"apps","resource":"deployments","namespace":"n","name":"d"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"auditID":"1","stage":"ResponseComplete","verb":"watch","user":{"username":"u"},"responseStatus":{"code":200}}
 {"auditID":"3","verb":"#;
-        let entries = parse(&events(log));
+        let entries = parse(&events(log, Mark::default()));
         assert_eq!(
             entries
                 .iter()
@@ -204,12 +232,26 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_arrived_before_the_mark_are_left_out_wherever_they_are_logged() {
+        let line =
+            |id: &str, at: &str| format!("{{\"auditID\":\"{id}\",\"requestReceivedTimestamp\":\"{at}\"}}\n");
+        let log = line("1", "2026-01-01T00:00:00.000001Z") + &line("2", "2026-01-01T00:00:00.000002Z");
+        let at: Timestamp = "2026-01-01T00:00:00.000002Z".parse().unwrap();
+        let mark = Mark {
+            offset: 0,
+            at: at.as_microsecond(),
+        };
+        let found = events(log.as_bytes(), mark);
+        assert_eq!(found.iter().map(id_of).collect::<Vec<_>>(), ["2"]);
+    }
+
+    #[test]
     fn writes_without_an_end_are_open_and_no_entries() {
         let log = br#"{"auditID":"1","stage":"RequestReceived","verb":"patch"}
 {"auditID":"2","stage":"RequestReceived","verb":"create"}
 {"auditID":"1","stage":"ResponseComplete","verb":"patch"}
 "#;
-        let events = events(log);
+        let events = events(log, Mark::default());
         assert_eq!(open_writes(&events), BTreeSet::from(["2".to_owned()]));
         let entries = parse(&events);
         let verbs: Vec<_> = entries.iter().map(|entry| entry.verb.as_str()).collect();
@@ -229,7 +271,7 @@ mod tests {
         ]
         .into_iter();
         let mut text = Vec::new();
-        let entries = complete(|| {
+        let entries = complete(Mark::default(), || {
             text.extend(lines.next().unwrap_or_default().into_bytes());
             Ok(text.clone())
         });

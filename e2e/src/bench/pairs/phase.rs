@@ -47,7 +47,7 @@ pub(super) struct InProgress {
     at: Instant,
     cpu: CpuTimes,
     machine: MachineTimes,
-    audit_mark: u64,
+    audit_mark: testkit::audit::Mark,
 }
 
 impl InProgress {
