@@ -34,7 +34,7 @@ use crate::{
     reconciler::Reconciler,
     report::{self, Next, Report},
     slots::{Slots, WorkSlot},
-    watched::{RecentObjects, WatchedObject},
+    watched::{ObjectCache, WatchedObject},
     watching::{self, Change, Index, is_unserved},
     work::StopSignals,
 };
@@ -113,7 +113,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         reconciler,
         resource: ApiResource::erase::<R::Object>(&()),
         metrics,
-        recent: RecentObjects::default(),
+        cache: ObjectCache::default(),
     };
     let slots = Slots::new(concurrency);
     // More of them would evict each other if all wait for slow servers.
@@ -197,7 +197,7 @@ impl<R: Reconciler> Driver<R> {
 
     fn watched(&mut self, event: Result<Event<WatchedObject<R::Object>>, watcher::Error>) {
         if event.is_err() {
-            self.kind.recent.clear();
+            self.kind.cache.clear();
         }
         let event = match event {
             Ok(event) => event,
@@ -219,7 +219,7 @@ impl<R: Reconciler> Driver<R> {
             }
         };
         self.unserved = false;
-        self.kind.recent.apply(&event, Instant::now());
+        self.kind.cache.apply(&event);
         for change in self.index.apply(event) {
             match change {
                 Change::Changed { key, generation } => {

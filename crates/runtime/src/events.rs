@@ -116,27 +116,41 @@ impl Recorder {
 
     pub fn record<O: Resource<DynamicType = ()>>(&self, object: &O, draft: EventDraft) {
         let (reference, resource) = (object.object_ref(&()), ApiResource::erase::<O>(&()));
-        self.record_on(reference, &resource, object.meta().annotations.as_ref(), draft);
+        self.record_pass(
+            &reference,
+            &resource,
+            object.meta().annotations.as_ref(),
+            vec![draft],
+        );
     }
 
-    pub fn record_on(
+    /// Records the events of a pass: all of them for the notification-controller, and one Kubernetes Event with all messages.
+    pub(crate) fn record_pass(
         &self,
-        object: ObjectReference,
+        object: &ObjectReference,
         resource: &ApiResource,
         annotations: Option<&BTreeMap<String, String>>,
-        draft: EventDraft,
+        drafts: Vec<EventDraft>,
     ) {
-        let severity = draft.severity;
-        let event = event(&self.controller, &self.instance, object, annotations, draft);
-        if severity != Severity::Trace
-            && let Some(outbox) = &self.outbox
-        {
-            outbox.push(event.clone(), resource.clone(), mark::is_marked(annotations));
+        let mut recorded = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let severity = draft.severity;
+            let event = event(
+                &self.controller,
+                &self.instance,
+                object.clone(),
+                annotations,
+                draft,
+            );
+            if severity != Severity::Trace
+                && let Some(outbox) = &self.outbox
+            {
+                outbox.push(event.clone(), resource.clone(), mark::is_marked(annotations));
+            }
+            recorded.push(RecordedEvent { severity, event });
         }
-        if self
-            .kubernetes
-            .try_send(RecordedEvent { severity, event })
-            .is_err()
+        if let Some(all) = RecordedEvent::joined(recorded)
+            && self.kubernetes.try_send(all).is_err()
         {
             self.metrics.event_dropped("kubernetes");
         }

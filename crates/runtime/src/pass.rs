@@ -33,7 +33,7 @@ use crate::{
     report::{self, Next, Report},
     slots::WorkSlot,
     status::{self, StatusError, StatusWriter, Written},
-    watched::RecentObjects,
+    watched::ObjectCache,
     work::{StopSignals, WorkEnd, run_work},
 };
 
@@ -72,7 +72,7 @@ pub(crate) struct ReconciledKind<R> {
     pub(crate) reconciler: R,
     pub(crate) resource: ApiResource,
     pub(crate) metrics: KindMetrics,
-    pub(crate) recent: RecentObjects,
+    pub(crate) cache: ObjectCache,
 }
 
 impl<R: Reconciler> ReconciledKind<R> {

@@ -1,12 +1,13 @@
-//! The objects of a watch, and a cache of the JSON of those that changed lately, which passes use instead of a read (docs/adr/0039).
+//! The objects of a watch, and a cache of their compressed JSON, which passes use instead of a read (docs/adr/0039).
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
+    io::{Read as _, Write as _},
     marker::PhantomData,
-    time::{Duration, Instant},
 };
 
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -18,11 +19,10 @@ use crate::{
     status,
 };
 
-/// Maximum size of a cached object in bytes: a larger one is read when it is needed.
-const ENTRY_BYTES: usize = 16 << 10;
-const CACHE_BYTES: usize = 512 << 10;
-/// Lifetime of an entry: should the watch have broken off unnoticed, passes read again from then on.
-const LIFETIME: Duration = Duration::from_secs(10);
+/// Maximum size of the JSON of a cached object in bytes: a larger one is read when it is needed.
+const OBJECT_BYTES: usize = 64 << 10;
+/// Maximum size of a kind's compressed JSON in bytes: that of some thousand objects.
+const CACHE_BYTES: usize = 2 << 20;
 
 /// An object of a watch: its metadata without managed fields, and its JSON if it is small.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl<'de, K> Deserialize<'de> for WatchedObject<K> {
         let object: Object = serde_json::from_str(json.get()).map_err(D::Error::custom)?;
         Ok(Self {
             metadata: object.metadata.0,
-            json: (json.get().len() <= ENTRY_BYTES).then(|| json.to_owned()),
+            json: (json.get().len() <= OBJECT_BYTES).then(|| json.to_owned()),
             kind: PhantomData,
         })
     }
@@ -90,9 +90,8 @@ impl<K> WatchedObject<K> {
 
 #[derive(Debug)]
 struct Entry {
-    json: Box<RawValue>,
+    compressed: Box<[u8]>,
     version: u64,
-    since: Instant,
     sequence: u64,
 }
 
@@ -104,17 +103,17 @@ struct Inner {
     sequence: u64,
 }
 
-/// The JSON of the objects of a kind that changed within the last ten seconds, at most 512 KiB.
+/// The objects of a kind as the watch saw them last, compressed, at most 2 MiB. The lists of the watch bound the age of a state that a
+/// broken connection hides.
 #[derive(Debug, Default)]
-pub(crate) struct RecentObjects(Mutex<Inner>);
+pub(crate) struct ObjectCache(Mutex<Inner>);
 
-impl RecentObjects {
-    /// Caches the object of an event. The objects of a list are not new.
-    pub(crate) fn apply<K>(&self, event: &Event<WatchedObject<K>>, now: Instant) {
+impl ObjectCache {
+    pub(crate) fn apply<K>(&self, event: &Event<WatchedObject<K>>) {
         match event {
-            Event::Apply(object) => self.0.lock().insert(object, now),
+            Event::Apply(object) | Event::InitApply(object) => self.0.lock().insert(object),
             Event::Delete(object) => self.0.lock().remove(&object.key()),
-            Event::Init | Event::InitApply(_) | Event::InitDone => {}
+            Event::Init | Event::InitDone => {}
         }
     }
 
@@ -122,44 +121,42 @@ impl RecentObjects {
         *self.0.lock() = Inner::default();
     }
 
-    /// Returns an object in a state that is not older than `known`, a resourceVersion of it; `None` if it has not changed lately.
-    pub(crate) fn get(&self, key: &ObjectKey, known: u64, now: Instant) -> Option<Live> {
-        let inner = self.0.lock();
-        let entry = inner.entries.get(key)?;
-        let is_usable = entry.version >= known && now.saturating_duration_since(entry.since) <= LIFETIME;
+    /// Returns an object in a state that is not older than `known`, a resourceVersion of it; `None` if it is not cached.
+    pub(crate) fn get(&self, key: &ObjectKey, known: u64) -> Option<Live> {
+        let json = {
+            let inner = self.0.lock();
+            let entry = inner.entries.get(key)?;
+            (entry.version >= known).then(|| decompress(&entry.compressed))??
+        };
         // An object that does not parse is read, for its error.
-        is_usable
-            .then(|| serde_json::from_str(entry.json.get()).ok())
-            .flatten()
+        serde_json::from_slice(&json).ok()
     }
 }
 
 impl Inner {
-    fn insert<K>(&mut self, object: &WatchedObject<K>, now: Instant) {
-        let key = object.key();
+    fn insert<K>(&mut self, object: &WatchedObject<K>) {
+        let (key, version) = (object.key(), status::version(&object.metadata));
+        let known = self.entries.get(&key).map(|entry| entry.version);
+        // A list that began before may return an older state.
+        if known.is_some() && known >= version {
+            return;
+        }
         self.remove(&key);
-        let version = status::version(&object.metadata);
-        if let (Some(version), Some(json)) = (version, object.json.clone()) {
+        let json = object.json.as_deref();
+        if let (Some(version), Some(compressed)) = (version, json.and_then(|json| compress(json.get()))) {
             self.sequence += 1;
-            self.bytes += json.get().len();
+            self.bytes += compressed.len();
             self.order.insert(self.sequence, key.clone());
             let entry = Entry {
-                json,
+                compressed,
                 version,
-                since: now,
                 sequence: self.sequence,
             };
             self.entries.insert(key, entry);
         }
-        self.drop_surplus(now);
-    }
-
-    fn drop_surplus(&mut self, now: Instant) {
-        while let Some((_, first)) = self.order.first_key_value()
-            && let Some(entry) = self.entries.get(first)
-            && (self.bytes > CACHE_BYTES || now.saturating_duration_since(entry.since) > LIFETIME)
+        while self.bytes > CACHE_BYTES
+            && let Some((_, first)) = self.order.pop_first()
         {
-            let first = first.clone();
             self.remove(&first);
         }
     }
@@ -167,9 +164,21 @@ impl Inner {
     fn remove(&mut self, key: &ObjectKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.order.remove(&entry.sequence);
-            self.bytes -= entry.json.get().len();
+            self.bytes -= entry.compressed.len();
         }
     }
+}
+
+fn compress(json: &str) -> Option<Box<[u8]>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(json.as_bytes()).ok()?;
+    encoder.finish().ok().map(Vec::into_boxed_slice)
+}
+
+fn decompress(compressed: &[u8]) -> Option<Vec<u8>> {
+    let mut json = Vec::with_capacity(compressed.len() * 6);
+    DeflateDecoder::new(compressed).read_to_end(&mut json).ok()?;
+    Some(json)
 }
 
 #[cfg(test)]
@@ -203,52 +212,55 @@ mod tests {
 
     #[test]
     fn entry_is_used_if_it_is_new_enough() {
-        let (recent, now) = (RecentObjects::default(), Instant::now());
-        assert!(recent.get(&key("a"), 1, now).is_none());
-        recent.apply(&Event::Apply(watched("a", "7", "x")), now);
-        assert_eq!(value_of(recent.get(&key("a"), 7, now)).as_deref(), Some("x"));
+        let cache = ObjectCache::default();
+        assert!(cache.get(&key("a"), 1).is_none());
+        cache.apply(&Event::Apply(watched("a", "7", "x")));
+        assert_eq!(value_of(cache.get(&key("a"), 7)).as_deref(), Some("x"));
         assert!(
-            recent.get(&key("a"), 8, now).is_none(),
+            cache.get(&key("a"), 8).is_none(),
             "the watch does not have the write yet"
         );
-        recent.apply(&Event::Apply(watched("a", "8", "y")), now);
-        assert_eq!(value_of(recent.get(&key("a"), 7, now)).as_deref(), Some("y"));
-        assert!(recent.get(&key("a"), 8, now + LIFETIME).is_some());
-        let later = now + LIFETIME + Duration::from_millis(1);
-        assert!(recent.get(&key("a"), 8, later).is_none());
-        recent.apply(&Event::Apply(watched("b", "9", "z")), later);
-        assert_eq!(recent.0.lock().entries.len(), 1, "the old one takes no memory");
-        recent.apply(&Event::Delete(watched("b", "10", "z")), later);
-        assert!(recent.get(&key("b"), 9, later).is_none());
-        recent.apply(&Event::Apply(watched("b", "11", "z")), later);
-        recent.clear();
-        assert!(recent.get(&key("b"), 11, later).is_none());
+        cache.apply(&Event::Apply(watched("a", "8", "y")));
+        cache.apply(&Event::InitApply(watched("a", "7", "x")));
+        assert_eq!(
+            value_of(cache.get(&key("a"), 7)).as_deref(),
+            Some("y"),
+            "the list is older"
+        );
+        cache.apply(&Event::InitApply(watched("a", "9", "z")));
+        assert_eq!(value_of(cache.get(&key("a"), 9)).as_deref(), Some("z"));
+        cache.apply(&Event::Delete(watched("a", "10", "z")));
+        assert!(cache.get(&key("a"), 9).is_none());
+        cache.apply(&Event::Apply(watched("b", "11", "z")));
+        cache.clear();
+        assert!(cache.get(&key("b"), 11).is_none());
     }
 
     #[test]
     fn entries_are_bounded_each_and_together() {
-        let (recent, now) = (RecentObjects::default(), Instant::now());
-        let large = "x".repeat(ENTRY_BYTES);
-        recent.apply(&Event::Apply(watched("large", "1", &large)), now);
-        assert!(recent.get(&key("large"), 1, now).is_none());
-        let most = "x".repeat(ENTRY_BYTES - 1024);
-        for number in 0..100 {
-            recent.apply(&Event::Apply(watched(&number.to_string(), "2", &most)), now);
+        let cache = ObjectCache::default();
+        // Random strings take three quarters of their size.
+        let random = |length: usize| -> String { (0..length).map(|_| fastrand::alphanumeric()).collect() };
+        cache.apply(&Event::Apply(watched("large", "1", &random(OBJECT_BYTES))));
+        assert!(cache.get(&key("large"), 1).is_none());
+        for number in 0..80 {
+            let most = random(OBJECT_BYTES - 1024);
+            cache.apply(&Event::Apply(watched(&number.to_string(), "2", &most)));
         }
-        let inner = recent.0.lock();
-        assert!(inner.bytes <= CACHE_BYTES && inner.bytes > CACHE_BYTES - ENTRY_BYTES);
-        let total: usize = inner.entries.values().map(|entry| entry.json.get().len()).sum();
+        let inner = cache.0.lock();
+        assert!(inner.bytes <= CACHE_BYTES && inner.bytes > CACHE_BYTES - OBJECT_BYTES);
+        let total: usize = inner.entries.values().map(|entry| entry.compressed.len()).sum();
         assert_eq!((total, inner.order.len()), (inner.bytes, inner.entries.len()));
-        assert!(inner.entries.contains_key(&key("99")) && !inner.entries.contains_key(&key("0")));
+        assert!(inner.entries.contains_key(&key("79")) && !inner.entries.contains_key(&key("0")));
     }
 
     #[test]
     fn object_that_becomes_large_is_not_used_in_its_old_state() {
-        let (recent, now) = (RecentObjects::default(), Instant::now());
-        recent.apply(&Event::Apply(watched("a", "1", "x")), now);
-        recent.apply(&Event::Apply(watched("a", "2", &"x".repeat(ENTRY_BYTES))), now);
-        assert!(recent.get(&key("a"), 1, now).is_none());
-        assert_eq!(recent.0.lock().bytes, 0);
+        let cache = ObjectCache::default();
+        cache.apply(&Event::Apply(watched("a", "1", "x")));
+        cache.apply(&Event::Apply(watched("a", "2", &"x".repeat(OBJECT_BYTES))));
+        assert!(cache.get(&key("a"), 1).is_none());
+        assert_eq!(cache.0.lock().bytes, 0);
     }
 
     #[test]

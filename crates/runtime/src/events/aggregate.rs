@@ -1,7 +1,7 @@
 //! Kubernetes Events: a repeated event within the window increments the count of the existing Event.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     hash::{BuildHasher as _, RandomState},
     sync::LazyLock,
     time::{Duration, Instant},
@@ -30,6 +30,28 @@ const LONGEST_MESSAGE: usize = 1024;
 pub(super) struct RecordedEvent {
     pub(super) severity: Severity,
     pub(super) event: api::Event,
+}
+
+impl RecordedEvent {
+    /// Joins the events of a pass: the severity and the reason are of the first of the most severe ones, the messages are all.
+    pub(super) fn joined(events: Vec<Self>) -> Option<Self> {
+        let (mut messages, mut metadata) = (Vec::new(), BTreeMap::new());
+        let mut joined: Option<Self> = None;
+        for mut recorded in events {
+            messages.push(std::mem::take(&mut recorded.event.message));
+            metadata.append(&mut recorded.event.metadata);
+            let is_worse = joined.as_ref().is_none_or(|first| {
+                recorded.severity == Severity::Error && first.severity != Severity::Error
+            });
+            if is_worse {
+                joined = Some(recorded);
+            }
+        }
+        let mut joined = joined?;
+        joined.event.message = messages.join("; ");
+        joined.event.metadata = metadata;
+        Some(joined)
+    }
 }
 
 /// Identifies an event within this process: events of the same object, severity, reason, message and metadata are repeats. It is keyed, so
@@ -195,16 +217,48 @@ fn cut(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn same(message: &str) -> Fingerprint {
+    fn recorded(severity: Severity, reason: &str, message: &str) -> RecordedEvent {
         let event = serde_json::from_value(serde_json::json!({
             "involvedObject": {"kind": "App", "namespace": "team", "name": "app", "uid": "1"},
-            "severity": "error", "timestamp": null, "reason": "Failed", "message": message,
-            "reportingController": "c", "reportingInstance": "i",
+            "severity": "error", "timestamp": null, "reason": reason, "message": message,
+            "metadata": {message: reason}, "reportingController": "c", "reportingInstance": "i",
         }));
-        fingerprint(&RecordedEvent {
-            severity: Severity::Error,
+        RecordedEvent {
+            severity,
             event: event.unwrap(),
-        })
+        }
+    }
+
+    fn same(message: &str) -> Fingerprint {
+        fingerprint(&recorded(Severity::Error, "Failed", message))
+    }
+
+    #[test]
+    fn joined_events_have_all_messages_and_the_reason_of_the_first_error() {
+        let (info, error) = (Severity::Info, Severity::Error);
+        for (events, expected) in [
+            (vec![], None),
+            (vec![(Severity::Trace, "A", "a")], Some(("A", "a"))),
+            (
+                vec![(info, "A", "a"), (Severity::Trace, "B", "b")],
+                Some(("A", "a; b")),
+            ),
+            (
+                vec![(info, "A", "a"), (error, "B", "b"), (error, "C", "c")],
+                Some(("B", "a; b; c")),
+            ),
+        ] {
+            let events = events
+                .into_iter()
+                .map(|(severity, reason, message)| recorded(severity, reason, message));
+            let joined = RecordedEvent::joined(events.collect());
+            let found = joined
+                .as_ref()
+                .map(|joined| (joined.event.reason.as_str(), joined.event.message.as_str()));
+            assert_eq!(found, expected);
+            let messages = expected.map_or(0, |(_, message)| message.split("; ").count());
+            assert_eq!(joined.map_or(0, |joined| joined.event.metadata.len()), messages);
+        }
     }
 
     #[test]

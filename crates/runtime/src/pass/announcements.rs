@@ -20,10 +20,8 @@ impl<R: Reconciler> PassRun<'_, R> {
     pub(super) fn record(&mut self, events: Vec<EventDraft>) {
         let recorder = self.kind.ctx.recorder();
         let live = self.status.live();
-        for event in events {
-            let annotations = live.metadata.annotations.as_ref();
-            recorder.record_on(status::reference(live), &self.kind.resource, annotations, event);
-        }
+        let annotations = live.metadata.annotations.as_ref();
+        recorder.record_pass(&status::reference(live), &self.kind.resource, annotations, events);
     }
 
     /// Posts an event about the state of an object whose last event an earlier process could not post.

@@ -1,7 +1,5 @@
 //! The object of a pass ([ADR 39](../../../../docs/adr/0039-reads-from-the-cache-of-the-api-server.md)).
 
-use std::time::Instant;
-
 use kube::{
     Api,
     api::{DynamicObject, GetParams},
@@ -24,7 +22,7 @@ impl<R: Reconciler> ReconciledKind<R> {
         memory: &ObjectMemory,
     ) -> Result<DynamicObject, Report> {
         let known = memory.newest.max(memory.seen);
-        if let Some(Live(object)) = known.and_then(|known| self.recent.get(key, known, Instant::now())) {
+        if let Some(Live(object)) = known.and_then(|known| self.cache.get(key, known)) {
             return Ok(object);
         }
         match with_timeout(read(api, &key.name, known)).await {

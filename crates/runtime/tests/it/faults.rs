@@ -131,7 +131,7 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
         reads.map(version).collect::<Vec<_>>()
     };
     // The watch has it, but it is too large for the cache.
-    let spec = |interval| json!({"interval": interval, "padding": "x".repeat(20_000)});
+    let spec = |interval| json!({"interval": interval, "padding": "x".repeat(80_000)});
     let created = setup.probe("app", &spec("10m")).await;
     setup.wait_ready("app", "True", "Succeeded").await;
     let first = versions();
