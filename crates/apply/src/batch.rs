@@ -156,6 +156,7 @@ pub async fn apply_all(
         orphans: None,
         renamed: &HashSet::new(),
         seen: options.seen,
+        assumes: None,
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
@@ -287,12 +288,11 @@ impl Batch<'_> {
     /// Returns the outcome of an object in a version that equalled the manifest before.
     fn seen(&self, item: Item<'_>) -> Option<ObjectOutcome> {
         let (session, reference) = (self.session, item.reference);
-        let live = session.live.objects.get(reference)?;
-        let is_same = self.options.seen?.is_same(&reference.id(), item.manifest, live);
-        let is_applied = session.owner.treatment(item.manifest, Some(live)) == Treatment::Apply;
-        let is_left = is_applied && !session.options.apply_unchanged && !meta::is_terminating(live);
-        let unchanged = || outcome(reference, Ok(Action::Unchanged), Some(Arc::clone(live)));
-        (is_same && is_left).then(unchanged)
+        let live = session.live.get(reference)?;
+        let is_same = self.options.seen?.is_same(&reference.id(), item.manifest, &live);
+        let is_applied = session.owner.treatment(item.manifest, Some(&live)) == Treatment::Apply;
+        let is_left = is_applied && !session.options.apply_unchanged && !meta::is_terminating(&live);
+        (is_same && is_left).then(|| outcome(reference, Ok(Action::Unchanged), Some(live)))
     }
 
     async fn one(&self, item: Item<'_>) -> ObjectOutcome {
@@ -301,7 +301,7 @@ impl Batch<'_> {
             Err(failed) => return outcome(reference, Err(failed), None),
             Ok(Treatment::Apply) => {}
             Ok(Treatment::Skip) => {
-                let live = session.live.objects.get(reference).map(Arc::clone);
+                let live = session.live.get(reference);
                 return outcome(reference, Ok(Action::Skipped), live);
             }
             Ok(Treatment::Delete) => {
@@ -380,19 +380,19 @@ fn treat(session: &Session<'_>, item: Item<'_>) -> Result<Treatment, FailedObjec
     if let Some(error) = unreadable.filter(|_| session.owner.needs_live(item.manifest)) {
         return Err(FailedObject::new(Failure::Read(Arc::clone(error))));
     }
-    let live = session.live.objects.get(item.reference).map(AsRef::as_ref);
-    Ok(session.owner.treatment(item.manifest, live))
+    let live = session.live.get(item.reference);
+    Ok(session.owner.treatment(item.manifest, live.as_deref()))
 }
 
 /// Returns the change of an object. An invalid rule about differences hides none.
 fn action(session: &Session<'_>, item: Item<'_>, applied: &AppliedObject) -> Action {
-    let Some(before) = session.live.objects.get(item.reference) else {
+    let Some(before) = session.live.get(item.reference) else {
         return Action::Created;
     };
     if applied.recreated {
         return Action::Created;
     }
-    if !applied.taken_over && is_same(session.owner, item.manifest, before, &applied.object) {
+    if !applied.taken_over && is_same(session.owner, item.manifest, &before, &applied.object) {
         Action::Unchanged
     } else {
         Action::Configured

@@ -89,11 +89,11 @@ impl Comparison<'_> {
         if let Some(error) = live.unreadable.get(reference) {
             return Err(CompareError::Unreadable(Arc::clone(error)));
         }
-        let object = live.objects.get(reference);
-        let treatment = owner.treatment(manifest, object.map(AsRef::as_ref));
+        let object = live.get(reference);
+        let treatment = owner.treatment(manifest, object.as_deref());
         if treatment == Treatment::Skip {
             return Ok(match object {
-                Some(object) => Drift::None(Arc::clone(object)),
+                Some(object) => Drift::None(object),
                 None => Drift::Skipped,
             });
         }
@@ -108,24 +108,24 @@ impl Comparison<'_> {
         if is_deletion {
             return Ok(Drift::Changed);
         }
-        if meta::is_terminating(object) {
+        if meta::is_terminating(&object) {
             // It will be missing in a moment, and must be created again then.
             return Ok(Drift::Missing);
         }
         if self
             .known
-            .is_some_and(|known| known.is_same(&reference.id(), manifest, object))
+            .is_some_and(|known| known.is_same(&reference.id(), manifest, &object))
         {
-            return Ok(Drift::None(Arc::clone(object)));
+            return Ok(Drift::None(object));
         }
-        if owner.takeover_patch(manifest, object).is_some() {
+        if owner.takeover_patch(manifest, &object).is_some() {
             return Ok(Drift::Changed);
         }
         let attempt = Attempt {
             manifest,
             reference,
             rules: &rules.conflict_resolution,
-            live: Some(Arc::clone(object)),
+            live: Some(Arc::clone(&object)),
         };
         let flags = Flags {
             dry_run: true,
@@ -138,8 +138,8 @@ impl Comparison<'_> {
         let normalized = |value: &Value| normalize(value, &ignore);
         // Compared literally, not as sets: the order of a container's arguments matters.
         let wanted = normalized(&applied.object)?;
-        if normalized(object)? == wanted {
-            return Ok(Drift::None(Arc::clone(object)));
+        if normalized(&object)? == wanted {
+            return Ok(Drift::None(object));
         }
         // A controller may have changed the object between the list and the dry run: then it is equal by now.
         let current = cluster.get(reference).await?;

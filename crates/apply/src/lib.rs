@@ -18,6 +18,7 @@
 //!
 //! `examples/apply.rs` is a whole program: it applies, corrects and prunes lists of manifests as its own owner.
 
+mod assumed;
 mod batch;
 mod compare;
 mod completeness;

@@ -8,6 +8,7 @@ use std::{
 use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Snapshot};
 use futures::StreamExt as _;
 use objects::{ObjectRef, Vocabulary, meta};
+use parking_lot::Mutex;
 use yaml::{Map, Value};
 
 use crate::{
@@ -24,8 +25,12 @@ const READS: usize = 16;
 /// The live state of some manifests, and orphans if they were searched.
 #[derive(Debug, Default)]
 pub struct LiveObjects {
-    pub objects: HashMap<ObjectRef, Arc<Value>>,
+    objects: HashMap<ObjectRef, Arc<Value>>,
     pub unreadable: HashMap<ObjectRef, Arc<cluster::Error>>,
+    /// The objects that were not read ([`Query::assumes`]).
+    assumed: HashSet<ObjectRef>,
+    /// The assumed objects that were read later; `None` if they don't exist.
+    read_later: Mutex<HashMap<ObjectRef, Option<Arc<Value>>>>,
     /// The youngest object of each name for comparisons, by that name.
     named: HashMap<ObjectRef, Arc<Value>>,
     /// The objects with a warning of the API server on every request.
@@ -48,6 +53,9 @@ pub struct Query<'a> {
     pub renamed: &'a HashSet<(String, String)>,
     /// Versions in which objects were seen before: those that are read one by one may come from the cache of the API server.
     pub seen: Option<&'a AppliedVersions>,
+    /// If set, an object whose state is remembered in `seen` is taken for unchanged, and one that is neither there nor among these for missing: they
+    /// are read only if applying them shows that they are not.
+    pub assumes: Option<&'a [ObjectRef]>,
 }
 
 /// Returns the groups and kinds of the manifests that are compared under another name than their own.
@@ -83,17 +91,32 @@ fn reference_as(diff_name: Option<&str>, object: &Value, reference: &ObjectRef) 
 }
 
 impl LiveObjects {
+    #[must_use]
+    pub fn get(&self, reference: &ObjectRef) -> Option<Arc<Value>> {
+        match self.read_later.lock().get(reference) {
+            Some(read) => read.clone(),
+            None => self.objects.get(reference).cloned(),
+        }
+    }
+
+    /// Returns true if the state of an object is only assumed.
+    #[must_use]
+    pub fn is_assumed(&self, reference: &ObjectRef) -> bool {
+        self.assumed.contains(reference) && !self.read_later.lock().contains_key(reference)
+    }
+
+    /// Replaces the assumption about an object.
+    pub(crate) fn correct(&self, reference: &ObjectRef, object: Option<Arc<Value>>) {
+        self.read_later.lock().insert(reference.clone(), object);
+    }
+
     /// Returns the object with which a manifest is compared: its own live object, or the youngest one that shares its name
     /// for comparisons.
     #[must_use]
-    pub fn before(&self, manifest: &Value, reference: &ObjectRef) -> Option<&Arc<Value>> {
+    pub fn before(&self, manifest: &Value, reference: &ObjectRef) -> Option<Arc<Value>> {
         let name = self.diff_name.and_then(|name| meta::annotation(manifest, name));
-        if name.is_none() {
-            return self.objects.get(reference);
-        }
-        self.named
-            .get(&reference_as(self.diff_name, manifest, reference))
-            .or_else(|| self.objects.get(reference))
+        let named = name.and_then(|_| self.named.get(&reference_as(self.diff_name, manifest, reference)));
+        named.cloned().or_else(|| self.get(reference))
     }
 
     fn note_name(&mut self, reference: &ObjectRef, object: &Arc<Value>) {
@@ -263,12 +286,37 @@ async fn list(
     searched::list(cluster, snapshot, kinds, label, (&namespaces, wanted)).await
 }
 
+/// Takes an object for unchanged or missing without a read; returns false if it has to be read.
+fn assume(
+    seen: Option<&AppliedVersions>,
+    previous: &[ObjectRef],
+    reference: &ObjectRef,
+    live: &mut LiveObjects,
+) -> bool {
+    let id = reference.id();
+    let object = seen.and_then(|seen| seen.object(&id));
+    let is_new = seen.is_none_or(|seen| seen.version(&id).is_none())
+        && !previous.iter().any(|previous| previous.id() == id);
+    if object.is_none() && !is_new {
+        return false;
+    }
+    if let Some(object) = object.map(Arc::new) {
+        live.note_name(reference, &object);
+        live.objects.insert(reference.clone(), object);
+    }
+    live.assumed.insert(reference.clone());
+    true
+}
+
 async fn read_missing(cluster: &Cluster, query: Query<'_>, live: &mut LiveObjects) -> Result<(), Error> {
-    let missing: Vec<&ObjectRef> = query
+    let mut missing: Vec<&ObjectRef> = query
         .refs
         .iter()
         .filter(|reference| !live.objects.contains_key(*reference))
         .collect();
+    if let Some(previous) = query.assumes {
+        missing.retain(|reference| !assume(query.seen, previous, reference, live));
+    }
     let seen = |reference: &ObjectRef| query.seen?.version(&reference.id());
     let reads = missing.into_iter().map(|reference| async move {
         let read = cluster.read_since(reference, seen(reference));
@@ -325,7 +373,7 @@ mod tests {
         }
         let newest = object("c-new", "2026-01-03T00:00:00Z");
         let reference = ObjectRef::of(&newest).unwrap();
-        assert_eq!(live.before(&newest, &reference).map(AsRef::as_ref), Some(&next));
+        assert_eq!(live.before(&newest, &reference).as_deref(), Some(&next));
         assert_eq!(display_reference(&vocabulary, &newest, &reference).name, "c");
     }
 }

@@ -133,9 +133,13 @@ async fn apply_onto(
 
 /// Sets the resource version of a state, so that the API server refuses a write onto any other.
 pub(crate) fn pin(patch: &mut Value, state: &Value) {
-    let version = meta::resource_version(state).map(str::to_owned);
-    if let (Some(metadata), Some(version)) = (patch.get_mut("metadata").and_then(Value::as_map_mut), version)
-    {
-        metadata.insert("resourceVersion", version);
+    if let Some(version) = meta::resource_version(state) {
+        pin_version(patch, version);
+    }
+}
+
+pub(crate) fn pin_version(patch: &mut Value, version: &str) {
+    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_map_mut) {
+        metadata.insert("resourceVersion", version.to_owned());
     }
 }

@@ -17,7 +17,7 @@ use yaml::Value;
 
 use crate::{
     ApplyError, Definitions, FailedObject, Failure, LiveObjects, Owner, Position, WaitOptions, Waited,
-    Warning,
+    Warning, assumed,
     definitions::Definition,
     disguise,
     object::{Applied, Attempt, Flags, apply},
@@ -163,8 +163,14 @@ impl<'a> Session<'a> {
 
     async fn apply_live(&self, request: Request<'_>) -> Result<AppliedObject, FailedObject> {
         let (manifest, reference) = (request.manifest, request.reference);
-        let live = self.live.objects.get(reference);
-        let taken = match live {
+        if self.live.is_assumed(reference) {
+            if let Some(applied) = assumed::apply(self, request).await {
+                return Ok(applied);
+            }
+            assumed::read(self, reference).await?;
+        }
+        let live = self.live.get(reference);
+        let taken = match &live {
             Some(live) => takeover::take_over(self, manifest, reference, live)
                 .await
                 .map_err(|error| FailedObject::new(Failure::Takeover(error)))?,
@@ -181,7 +187,7 @@ impl<'a> Session<'a> {
             manifest,
             reference,
             rules: request.rules,
-            live: taken.or_else(|| live.map(Arc::clone)),
+            live: taken.or(live),
         };
         let applied = match self.apply_at(attempt.clone(), request.position).await {
             Ok(applied) => Ok(applied),
@@ -200,9 +206,9 @@ impl<'a> Session<'a> {
         reference: &ObjectRef,
         applied: Result<AppliedObject, FailedObject>,
     ) -> Result<AppliedObject, FailedObject> {
-        match (applied, self.live.objects.get(reference)) {
-            (Ok(done), Some(before)) if *done.object == **before => Ok(AppliedObject {
-                object: Arc::clone(before),
+        match (applied, self.live.get(reference)) {
+            (Ok(done), Some(before)) if *done.object == *before => Ok(AppliedObject {
+                object: before,
                 ..done
             }),
             (applied, _) => {

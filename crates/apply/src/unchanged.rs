@@ -72,14 +72,14 @@ pub(crate) async fn find(
     manifest: &Value,
     reference: &ObjectRef,
 ) -> Option<Arc<Value>> {
-    let live = session.live.objects.get(reference)?;
+    let live = session.live.get(reference)?;
     let pretended =
         session.is_pretended(reference.namespace.as_ref()) || session.is_pretended_gone(reference);
     if session.options.apply_unchanged || pretended || session.live.warned.contains(reference) {
         return None;
     }
     let manifest = fixup::apply(manifest);
-    if !is_unchanged(&manifest, live, &session.owner.manager) {
+    if !is_unchanged(&manifest, &live, &session.owner.manager) {
         return None;
     }
     let (group, version, kind) = (&reference.group, &reference.version, &reference.kind);
@@ -89,7 +89,7 @@ pub(crate) async fn find(
         return None;
     }
     if session.state.is_current() {
-        return Some(Arc::clone(live));
+        return Some(live);
     }
     // An object that can't be read is applied.
     let now = session.cluster.get(reference).await.ok()??;
@@ -113,8 +113,9 @@ async fn may_be_warned_of(session: &Session<'_>, reference: &ObjectRef) -> bool 
         namespace: None,
         name: name.clone(),
     };
-    let warns = match session.live.objects.get(&namespace).filter(|_| current) {
-        Some(namespace) => warns(namespace),
+    let is_read = current && !session.live.is_assumed(&namespace);
+    let warns = match session.live.get(&namespace).filter(|_| is_read) {
+        Some(namespace) => warns(&namespace),
         None => match session.cluster.get(&namespace).await {
             Ok(namespace) => namespace.is_none_or(|namespace| warns(&namespace)),
             Err(_) => true,

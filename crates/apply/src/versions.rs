@@ -3,22 +3,35 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::{Read as _, Write as _},
+    sync::Arc,
 };
 
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use objects::{ObjectId, meta};
 use yaml::Value;
 
+/// Maximum size of the objects that are remembered, compressed, in bytes: some twenty small ones.
+const OBJECT_BYTES: usize = 8 << 10;
+/// Maximum size of the JSON of a remembered object in bytes.
+const JSON_BYTES: usize = 64 << 10;
+
 /// The resource version at which each object was found equal to its manifest. As long as the API server reports that
-/// version, the object is unchanged and needs no comparison. This only saves requests: without it, every object is compared.
+/// version, the object is unchanged and needs no comparison. Of some objects the state itself is remembered: another manifest is applied onto it
+/// without a read before. This only saves requests: without it, every object is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppliedVersions {
     entries: HashMap<ObjectId, Entry>,
+    /// Size of the remembered objects in bytes.
+    bytes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     resource_version: Box<str>,
     manifest: u64,
+    /// The compressed JSON of the object in this version.
+    object: Option<Arc<[u8]>>,
 }
 
 impl AppliedVersions {
@@ -33,12 +46,34 @@ impl AppliedVersions {
 
     pub fn remember(&mut self, id: ObjectId, manifest: &Value, live: &Value) {
         if let Some(resource_version) = meta::resource_version(live) {
+            let is_cached = self.bytes < OBJECT_BYTES && !(id.group.is_empty() && id.kind == "Secret");
+            let object = is_cached.then(|| compress(live)).flatten();
             let entry = Entry {
                 resource_version: resource_version.into(),
                 manifest: fingerprint(manifest),
+                object,
             };
-            self.entries.insert(id, entry);
+            self.insert(id, entry);
         }
+    }
+
+    fn insert(&mut self, id: ObjectId, mut entry: Entry) {
+        let size = |entry: &Entry| entry.object.as_ref().map_or(0, |object| object.len());
+        self.bytes -= self.entries.get(&id).map_or(0, size);
+        if self.bytes + size(&entry) > OBJECT_BYTES {
+            entry.object = None;
+        }
+        self.bytes += size(&entry);
+        self.entries.insert(id, entry);
+    }
+
+    /// Returns the state of an object in the version that was found equal to its manifest, if it is remembered.
+    #[must_use]
+    pub fn object(&self, id: &ObjectId) -> Option<Value> {
+        let compressed = self.entries.get(id)?.object.as_ref()?;
+        let mut json = Vec::new();
+        DeflateDecoder::new(&**compressed).read_to_end(&mut json).ok()?;
+        serde_json::from_slice(&json).ok()
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
@@ -51,7 +86,9 @@ impl AppliedVersions {
     }
 
     pub fn extend(&mut self, other: Self) {
-        self.entries.extend(other.entries);
+        for (id, entry) in other.entries {
+            self.insert(id, entry);
+        }
     }
 
     #[must_use]
@@ -69,6 +106,14 @@ fn fingerprint(manifest: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     yaml::print::json_sorted(manifest).hash(&mut hasher);
     hasher.finish()
+}
+
+fn compress(object: &Value) -> Option<Arc<[u8]>> {
+    let json = yaml::print::json(object);
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    (json.len() <= JSON_BYTES).then_some(())?;
+    encoder.write_all(json.as_bytes()).ok()?;
+    encoder.finish().ok().map(Arc::from)
 }
 
 #[cfg(test)]

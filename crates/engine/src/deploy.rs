@@ -28,8 +28,8 @@ use std::{
 use apply::{AppliedVersions, Definitions, OrphanSearch, Query, SearchedKinds, Session, SessionOptions};
 use cluster::Cluster;
 use futures::{StreamExt as _, stream::FuturesUnordered};
-use kluctl::{Inclusion, Rendered};
-use objects::{ObjectId, ObjectRef, rules::IgnoreRule};
+use kluctl::{Inclusion, Rendered, annotations};
+use objects::{ObjectId, ObjectRef, meta, rules::IgnoreRule};
 use yaml::Value;
 
 pub use compare::{CompareOptions, Comparison, compare};
@@ -86,6 +86,17 @@ impl DeployOptions {
             .filter(|reference| self.chooses(reference))
             .cloned()
             .collect()
+    }
+
+    /// Returns the objects that may have been deployed before, if the live objects are not needed before the apply ([`Query::assumes`]): hooks and
+    /// deletions depend on them.
+    fn assumed(&self, rendered: &Rendered) -> Option<&[ObjectRef]> {
+        let is_plain = |object: &Value| {
+            !meta::flag(object, annotations::DELETE) && kluctl::hooks::parse(object).hook.is_none()
+        };
+        let is_simple = !self.dry_run && !self.force_apply && self.only.is_none();
+        let previous = self.previous.as_deref().filter(|_| is_simple)?;
+        rendered.objects().all(is_plain).then_some(previous)
     }
 
     fn chooses(&self, reference: &ObjectRef) -> bool {
@@ -227,6 +238,7 @@ pub(crate) async fn deploy_as_far_as_possible(
         orphans: searches_orphans.then_some(search),
         renamed: &renamed,
         seen: options.seen.as_deref(),
+        assumes: options.assumed(rendered),
     };
     let owner = owner::owner(discriminator);
     let session_options = options.session();

@@ -1,7 +1,5 @@
 //! The objects of a result, from a render and the live state.
 
-use std::sync::Arc;
-
 use apply::LiveObjects;
 use kluctl::Rendered;
 use objects::ObjectRef;
@@ -24,7 +22,7 @@ pub(crate) fn list_rendered(
         object.listed = Some(position);
         if options.contents {
             object.rendered = Some(manifest.clone());
-            object.remote = live.before(manifest, &reference).map(Arc::clone);
+            object.remote = live.before(manifest, &reference);
         }
         result.objects.push(object);
     }

@@ -1,6 +1,6 @@
 //! A dry run of all objects of a stage before any of them is written.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use futures::StreamExt as _;
 
@@ -28,8 +28,10 @@ async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
         Ok(Treatment::Skip | Treatment::Delete) => return None,
         Ok(Treatment::Apply) => {}
     }
-    let live = session.live.objects.get(reference);
-    let takes_over = live.is_some_and(|live| owner.takeover_patch(manifest, live).is_some());
+    let live = session.live.get(reference);
+    let takes_over = live
+        .as_ref()
+        .is_some_and(|live| owner.takeover_patch(manifest, live).is_some());
     if !takes_over && let Some(object) = unchanged::find(session, manifest, reference).await {
         return Some(outcome(reference, Ok(Action::Unchanged), Some(object)));
     }
@@ -37,7 +39,7 @@ async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
         manifest,
         reference,
         rules: &[],
-        live: live.map(Arc::clone),
+        live: live.clone(),
     };
     let flags = Flags {
         dry_run: true,
@@ -46,7 +48,7 @@ async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
     let refused = match apply(session.cluster, owner, attempt, flags).await {
         Ok(applied) => {
             let live = live.filter(|live| !takes_over && is_same(owner, manifest, live, &applied.object));
-            return live.map(|live| outcome(reference, Ok(Action::Unchanged), Some(Arc::clone(live))));
+            return live.map(|live| outcome(reference, Ok(Action::Unchanged), Some(live)));
         }
         Err(error) => error,
     };
@@ -66,7 +68,7 @@ async fn may_succeed(session: &Session<'_>, item: Item<'_>, error: &ApplyError) 
     if matches!(error, ApplyError::Cluster(cluster::Error::NoMatch { .. })) {
         return session.awaits_definition(item.reference, item.position);
     }
-    let is_there = session.live.objects.contains_key(item.reference);
+    let is_there = session.live.get(item.reference).is_some();
     is_there
         && session.recreates(item.manifest)
         && immutable::needs_recreation(

@@ -114,6 +114,7 @@ async fn compare_finds_missing_and_changed_objects() -> Result<()> {
         orphans: None,
         renamed: &Default::default(),
         seen: None,
+        assumes: None,
     };
     let live = apply::fetch(cluster, &owner, query).await?;
     let rules = Rules::default();

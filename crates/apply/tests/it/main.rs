@@ -7,6 +7,7 @@
     reason = "helpers of tests"
 )]
 
+mod assumed;
 mod completeness;
 mod deletion;
 #[path = "../../examples/apply.rs"]

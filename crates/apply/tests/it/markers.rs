@@ -87,6 +87,7 @@ async fn ignored_objects_are_never_touched_and_others_are_created_only() -> Resu
         orphans: None,
         renamed: &Default::default(),
         seen: None,
+        assumes: None,
     };
     let live = apply::fetch(&fixture.cluster, &owner, query).await?;
     let rules = Rules::default();

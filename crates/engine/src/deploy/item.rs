@@ -64,7 +64,7 @@ async fn all(pass: &mut ItemPass<'_, '_>) {
         hooks.extend(hook.filter(|_| whole));
         !is_hook
     });
-    let is_there = |reference: &ObjectRef| pass.run.session.live.objects.contains_key(reference);
+    let is_there = |reference: &ObjectRef| pass.run.session.live.get(reference).is_some();
     let rollout = if refs.iter().flatten().any(is_there) {
         Rollout::Upgrade
     } else {

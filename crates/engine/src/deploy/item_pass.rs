@@ -178,7 +178,7 @@ impl ItemPass<'_, '_> {
         match outcome::changed(
             &displayed,
             &ignore,
-            live.before(manifest, reference).map(AsRef::as_ref),
+            live.before(manifest, reference).as_deref(),
             &done.object,
             options.show_secrets,
         ) {

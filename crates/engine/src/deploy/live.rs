@@ -41,6 +41,7 @@ pub(crate) async fn fetch_all(
         orphans: None,
         renamed: &HashSet::new(),
         seen: None,
+        assumes: None,
     };
     Ok(apply::fetch(cluster, &owner(discriminator), query).await?)
 }

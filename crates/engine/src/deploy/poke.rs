@@ -71,6 +71,7 @@ pub async fn poke_images(
         }),
         renamed: &live::renamed_kinds(rendered),
         seen: None,
+        assumes: None,
     };
     let live = &apply::fetch(cluster, &owner(discriminator), query).await?;
     result.warnings.extend(live::unreadable_warning(live));
@@ -92,7 +93,7 @@ pub async fn poke_images(
     let pokes = pokes.map(|(item, manifest, reference, wanted)| async move {
         let poked = poke(
             cluster,
-            live.objects.get(&reference).map(AsRef::as_ref),
+            live.get(&reference).as_deref(),
             &reference,
             &wanted,
             options.dry_run,
@@ -141,8 +142,14 @@ fn note(
         .extend(warnings.map(|text| ObjectError::of(reference, text)));
     let rules = item.rules.ignore_for_diff.iter().chain(&options.hidden);
     let ignore = Ignore::of(manifest, &VOCABULARY, rules)?;
-    let before = live.objects.get(reference).map(AsRef::as_ref);
-    let mut object = changed(reference, &ignore, before, &applied.object, options.show_secrets)?;
+    let before = live.get(reference);
+    let mut object = changed(
+        reference,
+        &ignore,
+        before.as_deref(),
+        &applied.object,
+        options.show_secrets,
+    )?;
     object.is_applied = true;
     if options.contents {
         object.applied = Some(Arc::new(applied.object));

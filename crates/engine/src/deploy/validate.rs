@@ -98,7 +98,7 @@ async fn object(
     result: &mut ValidateResult,
 ) -> Result<(), Error> {
     let about = |texts: Vec<String>| texts.into_iter().map(|text| ObjectError::of(reference, text));
-    let found = live.objects.get(reference);
+    let found = live.get(reference);
     if meta::flag(manifest, annotations::DELETE) {
         if found.is_some() {
             let message = "object is marked for deletion but still exists on the target cluster";
@@ -118,7 +118,7 @@ async fn object(
         result.errors.push(ObjectError::of(reference, message));
         return Ok(());
     };
-    let readiness = apply::readiness(cluster, &VOCABULARY, found, true).await?;
+    let readiness = apply::readiness(cluster, &VOCABULARY, &found, true).await?;
     result.ready &= readiness.ready && readiness.errors.is_empty();
     result.errors.extend(about(readiness.errors));
     result.warnings.extend(about(readiness.warnings));
