@@ -44,7 +44,7 @@ pub use reconciler::DeployReconciler;
 pub use references::{Error, References};
 pub use removal::RemovalFailure;
 pub use rules::ReferenceRules;
-pub use sources::{GitOrigin, SeenArtifacts, SourceArtifact, SourceId, SourceKind};
+pub use sources::{GitOrigin, NEW, SeenArtifacts, SourceArtifact, SourceId, SourceKind, is_new};
 pub use triggers::triggers;
 pub use working::{retried_after, working};
 

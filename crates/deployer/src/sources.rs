@@ -7,8 +7,9 @@ mod source_kind;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, SafeUrl, SourceView};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
-    Client,
+    Client, Resource,
     core::{ApiResource, DynamicObject},
     discovery,
 };
@@ -20,6 +21,8 @@ use hosts::ArtifactHosts;
 use seen::SeenSources;
 pub use source_kind::{SourceId, SourceKind};
 
+/// Age at which an object without a source's artifact says so in its status. Creation times have whole seconds.
+pub const NEW: Duration = Duration::from_secs(3);
 /// Maximum delay before a source is read again that was older than before.
 const OUTDATED_RETRY: Duration = Duration::from_secs(2);
 
@@ -116,17 +119,24 @@ impl SourceArtifact {
     }
 }
 
+/// Returns true for an object that was created a moment ago: its source is created at the same time as a rule, and has its first artifact soon.
+#[must_use]
+pub fn is_new(object: &ObjectMeta, now: &Timestamp) -> bool {
+    let created = object.creation_timestamp.as_ref();
+    created.is_some_and(|created| now.duration_since(created.0) < NEW.try_into().unwrap_or_default())
+}
+
 /// Returns true for a name that no server takes for a path: an escaped slash may be one.
 fn is_file_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '~');
     !name.is_empty() && name != "." && name != ".." && name.chars().all(plain)
 }
 
-/// The artifact that a source offered in a version.
+/// The artifact that a source offered in a version; `None` if it had none.
 #[derive(Debug, Clone)]
 struct Offered {
     version: u64,
-    artifact: Artifact,
+    artifact: Option<Artifact>,
     git: Option<GitOrigin>,
     /// True if a watch saw the source: it will see changes, too.
     is_watched: bool,
@@ -150,21 +160,14 @@ impl SeenArtifacts {
         }
         let is_watched = known.is_some_and(|known| known.is_watched);
         let artifact = SourceView::of(object).ok().and_then(|view| view.artifact);
-        match artifact {
-            Some(artifact) => {
-                let git = GitOrigin::of(source.kind, object);
-                seen.insert(
-                    source,
-                    Offered {
-                        version,
-                        artifact,
-                        git,
-                        is_watched,
-                    },
-                )
-            }
-            None => seen.remove(&source),
+        let git = GitOrigin::of(source.kind, object);
+        let offered = Offered {
+            version,
+            artifact,
+            git,
+            is_watched,
         };
+        seen.insert(source, offered);
     }
 
     /// Notes the state that a watch saw.
@@ -178,7 +181,9 @@ impl SeenArtifacts {
     /// Returns true if a watch of the source saw nothing newer than this artifact.
     pub(crate) fn still_has(&self, known: &SourceArtifact) -> bool {
         self.0.lock().get(&known.source).is_some_and(|offered| {
-            offered.is_watched && offered.artifact == known.artifact && offered.git == known.git
+            offered.is_watched
+                && offered.artifact.as_ref() == Some(&known.artifact)
+                && offered.git == known.git
         })
     }
 
@@ -188,12 +193,24 @@ impl SeenArtifacts {
     }
 
     /// Returns the offer of a source if it is news: another revision than the one that was attempted last.
-    fn news(&self, source: &SourceId, attempted: Option<&str>) -> Option<Offered> {
+    fn news(&self, source: &SourceId, attempted: Option<&str>) -> Option<(u64, SourceArtifact)> {
         let seen = self.0.lock();
         let offered = seen.get(source)?;
-        let revision = &offered.artifact.revision;
-        let is_news = !attempted.is_some_and(|attempted| api::revision::same(attempted, revision));
-        is_news.then(|| offered.clone())
+        let artifact = offered.artifact.as_ref()?;
+        let is_old = attempted.is_some_and(|attempted| api::revision::same(attempted, &artifact.revision));
+        let news = || SourceArtifact {
+            source: source.clone(),
+            artifact: artifact.clone(),
+            git: offered.git.clone(),
+        };
+        (!is_old).then(|| (offered.version, news()))
+    }
+
+    /// Returns true if a watch saw the source, and that it has no artifact yet.
+    fn is_missing(&self, source: &SourceId) -> bool {
+        let seen = self.0.lock();
+        let offered = seen.get(source);
+        offered.is_some_and(|offered| offered.is_watched && offered.artifact.is_none())
     }
 }
 
@@ -211,14 +228,16 @@ pub(crate) struct Reading<'a> {
 impl Reading<'_> {
     /// Returns the news of the source of an object, if a watch saw any.
     fn news(&self, object: &ObjectKey, source: &SourceId) -> Option<SourceArtifact> {
-        let offered = self.offered.news(source, self.attempted?)?;
-        let version = offered.version.to_string();
-        self.seen.check(object, source, Some(&version)).ok()?;
-        Some(SourceArtifact {
-            source: source.clone(),
-            artifact: offered.artifact,
-            git: offered.git,
-        })
+        let (version, news) = self.offered.news(source, self.attempted?)?;
+        self.seen.check(object, source, Some(&version.to_string())).ok()?;
+        Some(news)
+    }
+
+    /// Returns true if a watch saw that the source of a new object has no artifact yet. Later the source is read, in case the watch missed it.
+    fn is_missing(&self, object: &impl Resource, source: &SourceId) -> bool {
+        self.attempted == Some(None)
+            && is_new(object.meta(), &runtime::now().0)
+            && self.offered.is_missing(source)
     }
 }
 
@@ -242,6 +261,10 @@ pub(crate) async fn artifact<C: Consumer>(
     rules.allow(&C::key(object).namespace, source.kind.name(), &source.key, retry)?;
     if let Some(news) = reading.news(&C::key(object), &source) {
         return Ok(news);
+    }
+    let missing = || Fault::wait(retry, Reason::ArtifactFailed, SourceArtifact::MISSING);
+    if reading.is_missing(object, &source) {
+        return Err(missing());
     }
     let version = reference
         .api_version
@@ -271,11 +294,7 @@ pub(crate) async fn artifact<C: Consumer>(
                     source,
                     artifact,
                 }),
-                None => Err(Fault::wait(
-                    retry,
-                    Reason::ArtifactFailed,
-                    SourceArtifact::MISSING,
-                )),
+                None => Err(missing()),
             }
         }
         Ok(None) => {
@@ -320,6 +339,7 @@ pub(crate) async fn served(client: &Client, kind: SourceKind) -> Result<Option<A
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::json;
 
     use super::*;
@@ -346,7 +366,7 @@ mod tests {
         };
         let news = |attempted| {
             seen.news(&source, attempted)
-                .map(|offered| offered.artifact.revision)
+                .map(|(_, offered)| offered.artifact.revision)
         };
         let (one, two) = ("main@sha1:1".to_owned(), "main@sha1:2".to_owned());
         assert_eq!(news(None), None);
@@ -359,8 +379,23 @@ mod tests {
         assert_eq!(news(Some(&two)), None);
         seen.note(source.clone(), &object("8", None));
         assert_eq!(news(Some(&one)), None, "it has no artifact any more");
+        assert!(!seen.is_missing(&source), "no watch saw it");
+        seen.note_watched(&source, &object("8", None));
+        assert!(seen.is_missing(&source));
         seen.note(source.clone(), &object("9", Some(&one)));
+        assert!(!seen.is_missing(&source));
         seen.forget(&source);
         assert_eq!(news(None), None);
+    }
+
+    #[test]
+    fn objects_are_new_for_some_seconds() {
+        let created: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let object = ObjectMeta {
+            creation_timestamp: Some(Time(created)),
+            ..ObjectMeta::default()
+        };
+        assert!(is_new(&object, &created) && is_new(&object, &(created + Duration::from_millis(2999))));
+        assert!(!is_new(&object, &(created + NEW)) && !is_new(&ObjectMeta::default(), &created));
     }
 }

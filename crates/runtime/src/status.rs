@@ -56,7 +56,8 @@ enum WriteResult {
 fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) -> bool {
     let stored = live.data.get("status").unwrap_or(&Value::Null);
     let Some(last) = last else {
-        return stored == status;
+        let is_empty = |status: &Value| status.as_object().is_none_or(serde_json::Map::is_empty);
+        return stored == status || is_empty(stored) && is_empty(status);
     };
     last.version.is_some()
         && version(&live.metadata) >= last.version
@@ -279,6 +280,8 @@ mod tests {
         assert!(is_unchanged(&live, &json!({"a": 1}), None));
         assert!(!is_unchanged(&live, &json!({"a": 2}), None));
         assert!(!is_unchanged(&live, &json!({}), None));
+        assert!(is_unchanged(&object("7", &Value::Null), &json!({}), None));
+        assert!(is_unchanged(&object("7", &json!({})), &Value::Null, None));
     }
 
     #[test]

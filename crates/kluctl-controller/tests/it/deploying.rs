@@ -49,7 +49,7 @@ async fn first_deployment_renders_once() -> Result<()> {
     let mark = fixture.plane.audit_mark();
     // An object of this size is read by each of its passes.
     let deployment = fixture.deployment("shop", "shop").spec(for_kind());
-    let large = deployment.annotation("example.com/note", &"x".repeat(20_000));
+    let large = deployment.annotation("example.com/note", &"x".repeat(80_000));
     fixture.plane.apply(large).await?;
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     let requests = fixture.requests_since(mark)?;

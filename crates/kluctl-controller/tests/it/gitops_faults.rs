@@ -261,7 +261,7 @@ async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
         .await?;
     shop.ready("shop", SUCCEEDED).await?;
     // It is too large to be used as the watch shows it: each pass reads it.
-    let large = json!({ "metadata": { "annotations": { "example.com/note": "x".repeat(20_000) } } });
+    let large = json!({ "metadata": { "annotations": { "example.com/note": "x".repeat(80_000) } } });
     let params = PatchParams::default();
     shop.api().patch("shop", &params, &Patch::Merge(large)).await?;
     let older = shop.fixture.plane.revision().await?;

@@ -14,7 +14,7 @@ use super::{
     report::{self, Errors, Report},
     spec,
 };
-use deployer::message;
+use deployer::{SourceArtifact, message};
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,14 @@ pub(crate) fn failed(
     now: &Time,
 ) -> Outcome<KluctlDeploymentStatus> {
     let fault = &failure.fault;
+    if awaits_first_artifact(object, fault, now) {
+        return Outcome {
+            status: object.status.clone().unwrap_or_default(),
+            requeue: Requeue::After(deployer::NEW),
+            events: Vec::new(),
+            fault: Some(fault.clone()),
+        };
+    }
     let mut status = handled(object);
     if failure.revision.is_some() {
         status.last_attempted_revision.clone_from(&failure.revision);
@@ -146,6 +154,15 @@ pub(crate) fn failed(
         events,
         fault: Some(fault.clone()),
     }
+}
+
+/// Returns true for the first pass of an object whose source is about to have its first artifact: the news of the source will start the next pass.
+fn awaits_first_artifact(object: &KluctlDeployment, fault: &Fault, now: &Time) -> bool {
+    let is_first = object
+        .status
+        .as_ref()
+        .is_none_or(|status| status.conditions.is_empty());
+    is_first && fault.message == SourceArtifact::MISSING && deployer::is_new(&object.metadata, &now.0)
 }
 
 /// Returns the outcome of a pass that rendered the project.
