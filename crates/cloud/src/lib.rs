@@ -20,7 +20,6 @@
 mod ambient;
 pub mod aws;
 pub mod azure;
-mod cache;
 mod error;
 #[cfg(test)]
 mod fuzz;
@@ -32,7 +31,6 @@ mod token;
 mod workload;
 
 pub use ambient::{Ambient, TrustedToken};
-pub use cache::{CacheBounds, CredentialCache};
 pub use error::Error;
 pub use token::{Token, TokenRequest};
 pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity, WorkloadLogin};

@@ -5,9 +5,9 @@ pub(crate) mod send;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
+use limits::{ByteBudget, Tenant};
 use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
-use tree::{ByteBudget, Tenant};
 
 use crate::{Error, activity::Activity, admission::KnownRules, snapshot::Discovery, watch::Watches};
 

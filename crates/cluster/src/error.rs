@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use limits::ByteBudgetError;
 use objects::{ObjectRef, conflict::Cause, secrets};
-use tree::ByteBudgetError;
 use yaml::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

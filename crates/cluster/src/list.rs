@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt, time::Duration};
 
 use futures::{StreamExt as _, stream};
-use tree::Share;
+use limits::Share;
 use yaml::{Map, Value};
 
 use crate::{

@@ -15,9 +15,9 @@ use cluster::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Config, ResourceExt};
+use limits::ByteBudget;
 use runtime::{Context, client::describe};
 use tokio::sync::Mutex;
-use tree::ByteBudget;
 
 use crate::Consumer;
 

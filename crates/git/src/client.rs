@@ -5,10 +5,10 @@ mod fuzz;
 
 use std::{sync::Arc, time::Duration};
 
+use limits::{ByteBudget, Tenant};
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore};
-use tree::{ByteBudget, Tenant};
 
 use crate::{
     Call, Error, Listing, Remote, Session, SshAlgorithms,

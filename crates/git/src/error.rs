@@ -85,13 +85,13 @@ pub enum Error {
     Memory {
         url: String,
         what: &'static str,
-        why: tree::ByteBudgetError,
+        why: limits::ByteBudgetError,
     },
     #[error("the pack of '{url}': {}", space(why))]
     Space {
         url: String,
         /// Its bytes of memory are bytes of temporary files here.
-        why: tree::ByteBudgetError,
+        why: limits::ByteBudgetError,
     },
     /// A name in the repository that no artifact may contain.
     #[error("the repository holds the path {path:?}, which is refused: {why}")]
@@ -104,17 +104,17 @@ pub enum Error {
     Disk(String),
 }
 
-fn space(why: &tree::ByteBudgetError) -> String {
+fn space(why: &limits::ByteBudgetError) -> String {
     match why {
-        tree::ByteBudgetError::TooMuch { limit } => {
+        limits::ByteBudgetError::TooMuch { limit } => {
             format!(
                 "it needs more than {limit} bytes of temporary files: twice its size, beside those of other submodules"
             )
         }
-        tree::ByteBudgetError::Busy(time) => {
+        limits::ByteBudgetError::Busy(time) => {
             format!("other work held the space for temporary files for {time:?}; it will be tried again")
         }
-        tree::ByteBudgetError::InUse => {
+        limits::ByteBudgetError::InUse => {
             "other work holds the space for temporary files; it will be tried again".to_owned()
         }
     }

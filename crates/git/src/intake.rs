@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limits::{ByteBudgetError, Share, Tenant};
 use parking_lot::Mutex;
-use tree::{ByteBudgetError, Share, Tenant};
 
 use crate::{Error, Pace, Reservations, clock::Clock, reservations::Reserved};
 

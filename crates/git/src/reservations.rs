@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use limits::{ByteBudgetError, Share, Tenant};
 use parking_lot::Mutex;
-use tree::{ByteBudgetError, Share, Tenant};
 
 /// Memory and temporary files of all fetches of a pass, which run one after the other, for one tenant. They are reserved until
 /// the last clone and the last snapshot are dropped. Packs are indexed and read one at a time, so memory is reserved for the

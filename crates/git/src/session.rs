@@ -22,8 +22,8 @@ use gix::{
         },
     },
 };
+use limits::ByteBudgetError;
 use net::Client;
-use tree::ByteBudgetError;
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,

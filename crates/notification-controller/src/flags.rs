@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
-use cloud::CacheBounds;
+use limits::CacheBounds;
 use net::AddressPolicy;
 use runtime::{
     CommonFlags, Context,

@@ -1,13 +1,14 @@
 //! ServiceAccounts as identities of clouds, and their tokens.
 
 use api::Secret;
-use cloud::{Ambient, CacheBounds, Cloud, CredentialCache, WorkloadIdentity, WorkloadLogin};
+use cloud::{Ambient, Cloud, WorkloadIdentity, WorkloadLogin};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
 };
 use kube::{Api, ResourceExt as _, api::PostParams};
+use limits::{CacheBounds, CredentialCache};
 
 use crate::secret::is_object_name;
 

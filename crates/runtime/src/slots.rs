@@ -4,15 +4,15 @@
 //! long never stop others. A free permit goes to the namespace with the fewest, and among equals to the one that was served longest ago.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     fmt,
     future::Future,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use limits::{FairPermit, FairPermits};
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// Waiting passes of a process for each permit.
@@ -23,16 +23,15 @@ const MAX_WAITING: usize = 256;
 /// Longest wait for which no other pass is evicted.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
+/// The permits of a kind's passes, and the passes that wait without one.
 #[derive(Clone)]
-pub(crate) struct Slots(Arc<Mutex<State>>);
+pub(crate) struct Slots {
+    permits: FairPermits,
+    waiting: Arc<Mutex<WaitingPasses>>,
+}
 
-struct State {
-    free: usize,
-    taken: HashMap<String, usize>,
-    requests: HashMap<String, VecDeque<oneshot::Sender<Permit>>>,
-    /// Namespaces with requests, the one that was served longest ago first.
-    turns: VecDeque<String>,
-    waiting: HashMap<String, Vec<Waiting>>,
+struct WaitingPasses {
+    passes: HashMap<String, Vec<Waiting>>,
     /// Maximum number of passes that wait for long; a quarter of it in one namespace.
     most_waits: usize,
     short_wait: Duration,
@@ -45,70 +44,17 @@ struct Waiting {
     evict: CancellationToken,
 }
 
+/// The permit of a pass that starts.
 pub(crate) struct Permit {
     slots: Slots,
-    namespace: String,
+    permit: FairPermit,
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut state = self.slots.0.lock();
-        state.free += 1;
-        if let Some(taken) = state.taken.get_mut(&self.namespace) {
-            *taken -= 1;
-            if *taken == 0 {
-                state.taken.remove(&self.namespace);
-            }
-        }
-        let granted = state.grant(&self.slots);
-        drop(state);
-        send(granted);
-    }
-}
-
-type Granted = Vec<(oneshot::Sender<Permit>, Permit)>;
-
-fn send(granted: Granted) {
-    for (request, permit) in granted {
-        drop(request.send(permit));
-    }
-}
-
-impl State {
-    fn grant(&mut self, slots: &Slots) -> Granted {
-        let mut granted = Vec::new();
-        while self.free > 0
-            && let Some((request, namespace)) = self.next()
-        {
-            if request.is_closed() {
-                continue;
-            }
-            self.free -= 1;
-            *self.taken.entry(namespace.clone()).or_default() += 1;
-            let slots = slots.clone();
-            granted.push((request, Permit { slots, namespace }));
-        }
-        granted
-    }
-
-    fn next(&mut self) -> Option<(oneshot::Sender<Permit>, String)> {
-        let taken = |namespace: &String| self.taken.get(namespace).copied().unwrap_or_default();
-        let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(taken))?;
-        let namespace = self.turns.remove(position)?;
-        let requests = self.requests.get_mut(&namespace)?;
-        let request = requests.pop_front()?;
-        if requests.is_empty() {
-            self.requests.remove(&namespace);
-        } else {
-            self.turns.push_back(namespace.clone());
-        }
-        Some((request, namespace))
-    }
-
-    fn add_waiting(&mut self, namespace: &str, evict: &CancellationToken, now: Instant) -> u64 {
+impl WaitingPasses {
+    fn add(&mut self, namespace: &str, evict: &CancellationToken, now: Instant) -> u64 {
         self.sequence += 1;
         let number = self.sequence;
-        let own = self.waiting.entry(namespace.to_owned()).or_default();
+        let own = self.passes.entry(namespace.to_owned()).or_default();
         own.push(Waiting {
             number,
             since: now,
@@ -135,11 +81,11 @@ impl State {
             long > most || all > 2 * most
         };
         let most_of_one = most_of_namespace(self.most_waits);
-        let own = self.waiting.get(namespace)?;
+        let own = self.passes.get(namespace)?;
         let list = if is_too_many(&mut std::iter::once(own), most_of_one) {
             own
-        } else if is_too_many(&mut self.waiting.values(), self.most_waits) {
-            self.waiting.values().max_by_key(|list| list.len())?
+        } else if is_too_many(&mut self.passes.values(), self.most_waits) {
+            self.passes.values().max_by_key(|list| list.len())?
         } else {
             return None;
         };
@@ -147,13 +93,13 @@ impl State {
         newest().find(is_long).or_else(|| newest().next())
     }
 
-    fn remove_waiting(&mut self, namespace: &str, number: u64) {
-        let Some(list) = self.waiting.get_mut(namespace) else {
+    fn remove(&mut self, namespace: &str, number: u64) {
+        let Some(list) = self.passes.get_mut(namespace) else {
             return;
         };
         list.retain(|one| one.number != number);
         if list.is_empty() {
-            self.waiting.remove(namespace);
+            self.passes.remove(namespace);
         }
     }
 }
@@ -165,39 +111,25 @@ fn most_of_namespace(most: usize) -> usize {
 impl Slots {
     /// Returns the number of passes of a namespace that may wait for a short time before one of them is evicted.
     pub(crate) fn most_short_waits(&self) -> usize {
-        2 * most_of_namespace(self.0.lock().most_waits)
+        2 * most_of_namespace(self.waiting.lock().most_waits)
     }
 
     pub(crate) fn new(permits: usize) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            free: permits,
-            taken: HashMap::new(),
-            requests: HashMap::new(),
-            turns: VecDeque::new(),
-            waiting: HashMap::new(),
-            most_waits: (permits * WAITING_PER_PERMIT).clamp(MIN_WAITING, MAX_WAITING),
-            short_wait: SHORT_WAIT,
-            sequence: 0,
-        })))
+        Self {
+            permits: FairPermits::new(permits),
+            waiting: Arc::new(Mutex::new(WaitingPasses {
+                passes: HashMap::new(),
+                most_waits: (permits * WAITING_PER_PERMIT).clamp(MIN_WAITING, MAX_WAITING),
+                short_wait: SHORT_WAIT,
+                sequence: 0,
+            })),
+        }
     }
 
     pub(crate) async fn acquire(&self, namespace: &str) -> Permit {
-        loop {
-            let (request, permit) = oneshot::channel();
-            let granted = {
-                let mut state = self.0.lock();
-                let requests = state.requests.entry(namespace.to_owned()).or_default();
-                requests.push_back(request);
-                if requests.len() == 1 {
-                    state.turns.push_back(namespace.to_owned());
-                }
-                state.grant(self)
-            };
-            send(granted);
-            // A request is only dropped with its receiver.
-            if let Ok(permit) = permit.await {
-                return permit;
-            }
+        Permit {
+            slots: self.clone(),
+            permit: self.permits.acquire(namespace).await,
         }
     }
 }
@@ -216,7 +148,7 @@ struct Inner {
 
 #[derive(Default)]
 struct SlotState {
-    permit: Option<Permit>,
+    permit: Option<FairPermit>,
     waiting: Option<u64>,
     closed: bool,
 }
@@ -232,10 +164,10 @@ impl fmt::Debug for WorkSlot {
 impl WorkSlot {
     pub(crate) fn new(permit: Permit) -> Self {
         Self(Arc::new(Inner {
-            slots: permit.slots.clone(),
-            namespace: permit.namespace.clone(),
+            slots: permit.slots,
+            namespace: permit.permit.key().to_owned(),
             state: Mutex::new(SlotState {
-                permit: Some(permit),
+                permit: Some(permit.permit),
                 waiting: None,
                 closed: false,
             }),
@@ -269,7 +201,7 @@ impl WorkSlot {
         let (permit, waiting) = (state.permit.take(), state.waiting.take());
         drop(state);
         if let Some(number) = waiting {
-            self.0.slots.0.lock().remove_waiting(&self.0.namespace, number);
+            self.0.slots.waiting.lock().remove(&self.0.namespace, number);
         }
         drop(permit);
     }
@@ -281,12 +213,8 @@ impl WorkSlot {
             let Some(permit) = state.permit.take() else {
                 return;
             };
-            let number =
-                self.0
-                    .slots
-                    .0
-                    .lock()
-                    .add_waiting(&self.0.namespace, &self.0.evicted, Instant::now());
+            let mut waiting = self.0.slots.waiting.lock();
+            let number = waiting.add(&self.0.namespace, &self.0.evicted, Instant::now());
             state.waiting = Some(number);
             permit
         };
@@ -300,7 +228,7 @@ impl WorkSlot {
         if has_permit(&self.0.state.lock()) {
             return;
         }
-        let permit = self.0.slots.acquire(&self.0.namespace).await;
+        let permit = self.0.slots.permits.acquire(&self.0.namespace).await;
         let mut state = self.0.state.lock();
         if state.closed {
             drop(state);
@@ -309,7 +237,7 @@ impl WorkSlot {
         }
         state.permit = Some(permit);
         if let Some(number) = state.waiting.take() {
-            self.0.slots.0.lock().remove_waiting(&self.0.namespace, number);
+            self.0.slots.waiting.lock().remove(&self.0.namespace, number);
         }
     }
 
@@ -334,61 +262,8 @@ mod tests {
 
     fn counting_short_waits() -> Slots {
         let slots = Slots::new(1);
-        slots.0.lock().short_wait = Duration::ZERO;
+        slots.waiting.lock().short_wait = Duration::ZERO;
         slots
-    }
-
-    #[test]
-    fn permit_goes_to_the_namespace_that_holds_the_fewest() {
-        let slots = Slots::new(2);
-        let (first, second) = (take(&slots, "a").unwrap(), take(&slots, "a").unwrap());
-        let mut greedy: Vec<_> = (0..3).map(|_| Box::pin(slots.acquire("a"))).collect();
-        for request in &mut greedy {
-            assert!(request.now_or_never().is_none());
-        }
-        let mut other = Box::pin(slots.acquire("b"));
-        assert!((&mut other).now_or_never().is_none());
-        drop(first);
-        let other = (&mut other)
-            .now_or_never()
-            .expect("the other namespace holds none");
-        drop(second);
-        assert!(greedy.iter_mut().any(|request| request.now_or_never().is_some()));
-        drop((other, greedy));
-        let state = slots.0.lock();
-        assert_eq!(
-            (
-                state.free,
-                state.taken.len(),
-                state.requests.len(),
-                state.turns.len()
-            ),
-            (2, 0, 0, 0)
-        );
-    }
-
-    #[test]
-    fn namespaces_with_equally_many_permits_take_turns() {
-        let slots = Slots::new(1);
-        let mut taken = take(&slots, "x");
-        let mut requests = Vec::new();
-        for namespace in ["a", "a", "a", "b", "b", "c"] {
-            let mut request = Box::pin(slots.acquire(namespace));
-            assert!((&mut request).now_or_never().is_none());
-            requests.push(Some(request));
-        }
-        let mut order = Vec::new();
-        while requests.iter().any(Option::is_some) {
-            drop(taken.take());
-            for request in &mut requests {
-                if let Some(permit) = request.as_mut().and_then(|request| request.now_or_never()) {
-                    order.push(permit.namespace.clone());
-                    taken = Some(permit);
-                    *request = None;
-                }
-            }
-        }
-        assert_eq!(order, ["a", "b", "c", "a", "b", "a"]);
     }
 
     #[test]
@@ -411,8 +286,7 @@ mod tests {
             slot.close();
         }
         late.resume().now_or_never().expect("its pass has ended");
-        let state = slots.0.lock();
-        assert_eq!((state.free, state.waiting.len()), (1, 0));
+        assert_eq!((slots.permits.free(), slots.waiting.lock().passes.len()), (1, 0));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
 
 /// Maximum size of the JSON of a cached object in bytes: a larger one is read when it is needed.
 const OBJECT_BYTES: usize = 64 << 10;
-/// Maximum size of a kind's compressed JSON in bytes: that of some thousand objects.
+/// Maximum size of the compressed JSON of a kind in bytes, enough for some thousand objects.
 const CACHE_BYTES: usize = 2 << 20;
 
 /// An object of a watch: its metadata without managed fields, and its JSON if it is small.

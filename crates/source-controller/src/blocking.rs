@@ -1,52 +1,23 @@
-//! Blocking work on its own threads, so that servers that hang never use up shared ones.
+//! Blocking work of passes, and the faults of requests on its threads.
 
-use std::{
-    future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, future::Future, time::Duration};
 
-use api::{Class, Fault, Reason};
-use tokio::{runtime::Handle, sync::oneshot};
+use api::{Class, Fault, GoDuration, Reason};
+use limits::blocking::{self, Failed};
+pub(crate) use limits::blocking::{Job, Unfinished, wait};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::threads;
+/// Prints the end of a job before its future.
+pub(crate) struct Ended(pub(crate) Unfinished);
 
-const CANCELLATION: Duration = Duration::from_millis(100);
-
-/// Limits of one piece of blocking work.
-#[derive(Debug, Clone)]
-pub(crate) struct Job {
-    pub(crate) namespace: String,
-    pub(crate) timeout: Duration,
-    /// True once the pass is cancelled or dropped.
-    pub(crate) cancelled: Arc<AtomicBool>,
-}
-
-/// The end of a job before its future.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfinished {
-    #[error("no end after {}", api::GoDuration::from(*.0))]
-    Timeout(Duration),
-    #[error("cancelled")]
-    Cancelled,
-}
-
-pub(crate) fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = T>) -> Result<T, Unfinished> {
-    let cancelled = async {
-        while !job.cancelled.load(Ordering::Relaxed) {
-            tokio::time::sleep(CANCELLATION).await;
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Unfinished::Timeout(timeout) => write!(f, "no end after {}", GoDuration::from(timeout)),
+            Unfinished::Cancelled => f.write_str("cancelled"),
         }
-    };
-    runtime.block_on(async {
-        tokio::select! {
-            ended = tokio::time::timeout(job.timeout, future) => ended.map_err(|_| Unfinished::Timeout(job.timeout)),
-            () = cancelled => Err(Unfinished::Cancelled),
-        }
-    })
+    }
 }
 
 /// The purpose of requests, and the fault if the job ends before them.
@@ -76,12 +47,15 @@ pub(crate) fn request<T>(
             Unfinished::Timeout(_) => format!(": {remedy}"),
             Unfinished::Cancelled => String::new(),
         };
-        Err(Fault::retry(reason, format!("{failed}: {unfinished}{remedy}")))
+        Err(Fault::retry(
+            reason,
+            format!("{failed}: {}{remedy}", Ended(unfinished)),
+        ))
     })
 }
 
-/// Runs blocking work on its own thread. It is cancelled with `cancel`, and when the returned future is dropped. Fails with the error of
-/// the work; with a fault if no thread can be started, or the work panics.
+/// Runs blocking work on its own thread ([`blocking::run`]). Fails with the error of the work; with a fault if no thread can be started, or
+/// the work panics.
 pub(crate) async fn run<T, E>(
     namespace: &str,
     timeout: Duration,
@@ -92,30 +66,13 @@ where
     T: Send + 'static,
     E: From<Fault> + Send + 'static,
 {
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let guard = CancelOnDrop(Arc::clone(&cancelled));
-    let limits = Job {
-        namespace: namespace.to_owned(),
-        timeout,
-        cancelled,
-    };
-    let (send, mut receive) = oneshot::channel();
-    let started = threads::run(move || {
-        // The receiver is gone if the pass was dropped.
-        let _ = send.send(job(&limits));
-    });
-    started.map_err(|error| {
-        let message = format!("failed to start a thread: {error}");
-        Fault::retry(Reason::DirectoryCreationFailed, message)
-    })?;
-    let ended = tokio::select! {
-        ended = &mut receive => ended,
-        () = cancel.cancelled() => {
-            guard.0.store(true, Ordering::Relaxed);
-            receive.await
+    match blocking::run(namespace, timeout, cancel, job).await {
+        Ok(ended) => ended,
+        Err(error @ Failed::NoThread(_)) => {
+            Err(Fault::retry(Reason::DirectoryCreationFailed, error.to_string()).into())
         }
-    };
-    ended.unwrap_or_else(|_| Err(panicked().into()))
+        Err(Failed::Panicked) => Err(panicked().into()),
+    }
 }
 
 pub(crate) fn panicked() -> Fault {
@@ -123,13 +80,5 @@ pub(crate) fn panicked() -> Fault {
         class: Class::Bug,
         reason: Reason::InternalError,
         message: "internal error: fetching broke down".to_owned(),
-    }
-}
-
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -12,8 +12,8 @@ use artifact::{
     storage::{Quotas, Retention},
 };
 use clap::{Args, ValueEnum};
-use cloud::CacheBounds;
 use git::{SshAlgorithms, UnsupportedAlgorithms};
+use limits::CacheBounds;
 use oci::cosign::TrustedRoot;
 use runtime::{
     CommonFlags,

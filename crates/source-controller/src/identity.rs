@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use api::Secret;
 use cloud::{
-    Ambient, CacheBounds, Cloud, CredentialCache, Error, Token, Workload, WorkloadLogin,
+    Ambient, Cloud, Error, Token, Workload, WorkloadLogin,
     aws::{self, Ecr, codecommit},
     azure, gcp,
     http::{Client, Settings},
 };
 use jiff::Timestamp;
+use limits::{CacheBounds, CredentialCache};
 use net::{AddressPolicy, Proxies, Proxy, Tls};
 use oci::Credentials;
 use runtime::accounts::{AccountTokens, ServiceAccounts};

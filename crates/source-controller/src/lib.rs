@@ -17,14 +17,12 @@ mod reconciler;
 mod secrets;
 mod server;
 mod shared_store;
-mod single_flight;
 mod source_kind;
 mod standby;
 mod status;
 mod stored;
 mod sweep;
 mod temp_files;
-mod threads;
 mod wake;
 
 use std::sync::Arc;
@@ -118,7 +116,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         trusted_root: flags.trusted_root()?.map(Arc::new),
         helm: flags.helm_limits(),
         scratch,
-        disk: tree::ByteBudget::new(flags.temporary_bytes()),
+        disk: limits::ByteBudget::new(flags.temporary_bytes()),
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

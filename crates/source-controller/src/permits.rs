@@ -1,12 +1,8 @@
 //! Permits for fetching: a bounded number at the same time, shared between namespaces, and between the servers of a namespace.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Arc, Weak},
-};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use limits::{KeyedPermit, KeyedPermits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const FETCHES: usize = 8;
@@ -18,23 +14,23 @@ const FETCHES_OF_A_SERVER: usize = FETCHES_OF_A_NAMESPACE - 1;
 #[derive(Debug)]
 pub(crate) struct FetchPermits {
     all: Arc<Semaphore>,
-    namespaces: Permits<String>,
-    servers: Permits<(String, String)>,
+    namespaces: KeyedPermits<String>,
+    servers: KeyedPermits<(String, String)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct FetchPermit {
     _all: OwnedSemaphorePermit,
-    _namespace: KeyPermit,
-    _server: KeyPermit,
+    _namespace: KeyedPermit,
+    _server: KeyedPermit,
 }
 
 impl Default for FetchPermits {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(FETCHES)),
-            namespaces: Permits::new(FETCHES_OF_A_NAMESPACE),
-            servers: Permits::new(FETCHES_OF_A_SERVER),
+            namespaces: KeyedPermits::new(FETCHES_OF_A_NAMESPACE),
+            servers: KeyedPermits::new(FETCHES_OF_A_SERVER),
         }
     }
 }
@@ -52,46 +48,6 @@ impl FetchPermits {
             _namespace: of_namespace,
             _server: of_server,
         })
-    }
-}
-
-#[derive(Debug)]
-struct Permits<K> {
-    of_each: usize,
-    entries: Mutex<HashMap<K, Weak<Semaphore>>>,
-}
-
-#[derive(Debug)]
-struct KeyPermit {
-    _permit: OwnedSemaphorePermit,
-    // Keeps the entry alive for other requests.
-    _entry: Arc<Semaphore>,
-}
-
-impl<K: Hash + Eq> Permits<K> {
-    fn new(of_each: usize) -> Self {
-        let entries = Mutex::default();
-        Self { of_each, entries }
-    }
-
-    async fn acquire(&self, key: K) -> Option<KeyPermit> {
-        let entry = self.entry(key);
-        let permit = Arc::clone(&entry).acquire_owned().await.ok()?;
-        Some(KeyPermit {
-            _permit: permit,
-            _entry: entry,
-        })
-    }
-
-    fn entry(&self, key: K) -> Arc<Semaphore> {
-        let mut entries = self.entries.lock();
-        if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
-            return entry;
-        }
-        entries.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(Semaphore::new(self.of_each));
-        entries.insert(key, Arc::downgrade(&entry));
-        entry
     }
 }
 
@@ -124,7 +80,7 @@ mod tests {
         assert!(take("other:443").is_some(), "the slow one took the permit");
         drop((slow, waiting));
         drop(take("next:443"));
-        assert_eq!(permits.servers.entries.lock().len(), 1);
+        assert_eq!(permits.servers.keys(), 0);
     }
 
     #[test]
@@ -140,7 +96,7 @@ mod tests {
         assert_eq!(take(&permits, "b", FETCHES).len(), FETCHES_OF_A_NAMESPACE);
         drop(others);
         drop(take(&permits, "c", 1));
-        assert_eq!(permits.namespaces.entries.lock().len(), 1);
+        assert_eq!(permits.namespaces.keys(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
     pub(crate) helm: HelmLimits,
     pub(crate) scratch: PathBuf,
-    pub(crate) disk: tree::ByteBudget,
+    pub(crate) disk: limits::ByteBudget,
 }
 
 pub(crate) struct SourceReconciler<K> {

@@ -31,7 +31,7 @@ use tokio::{io::AsyncSeekExt as _, runtime::Handle, task::spawn_blocking};
 use tokio_util::io::ReaderStream;
 
 use crate::{
-    blocking::{self, panicked},
+    blocking::{self, Ended, panicked},
     builder::{BuildError, BuildScope, PACK_TIMEOUT},
     plan::{SharedCopy, StoredArtifact},
 };
@@ -273,7 +273,7 @@ impl SharedStore {
         let restored = blocking::run(scope.namespace, PACK_TIMEOUT, scope.cancel, move |job| {
             storage.restore(&at, &name, &digest, || {
                 let piece = blocking::wait(&runtime, job, object.chunk());
-                let piece = piece.map_err(|why| StoreError(why.to_string()));
+                let piece = piece.map_err(|why| StoreError(Ended(why).to_string()));
                 let piece = piece.and_then(|piece| piece.map_err(StoreError::from));
                 piece.map_err(|error| BuildError::from(failed_to_read(&error)))
             })

@@ -14,10 +14,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use artifact::Storage;
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
+use limits::ByteBudget;
 use net::AddressPolicy;
 use oci::cosign::TrustedRoot;
 use runtime::{Context, Trigger};
-use tree::ByteBudget;
 
 pub(crate) use self::{
     inputs::Inputs,

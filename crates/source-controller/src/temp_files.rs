@@ -8,13 +8,13 @@ use std::{
 };
 
 use api::{Fault, Reason};
+use limits::{ByteBudget, ByteBudgetError, Share};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tree::{ByteBudget, ByteBudgetError, Share};
 
 use crate::{
-    blocking::{self, Job, Unfinished},
+    blocking::{self, Ended, Job, Unfinished},
     builder::temp_dir,
 };
 
@@ -210,7 +210,7 @@ impl Filling<'_> {
             |unfinished| match unfinished {
                 Unfinished::Timeout(time) => Err(self.refusal.fault(ByteBudgetError::Busy(time))),
                 Unfinished::Cancelled => {
-                    let message = format!("{}: {unfinished}", self.refusal.failed);
+                    let message = format!("{}: {}", self.refusal.failed, Ended(unfinished));
                     Err(Fault::retry(self.refusal.reason, message))
                 }
             },

@@ -4,7 +4,6 @@
 //! can name a file outside its own root. This crate performs no network access and never writes files.
 
 mod budget;
-mod byte_budget;
 mod disk;
 #[cfg(test)]
 mod fuzz;
@@ -16,7 +15,6 @@ mod record;
 mod stack;
 
 pub use budget::{Budget, Exceeded, Limits};
-pub use byte_budget::{ByteBudget, ByteBudgetError, Share, Tenant};
 pub use disk::Disk;
 pub use mem::Mem;
 pub use overlay::Overlay;

@@ -30,7 +30,7 @@ async fn apply(fixture: &Fixture, manifest: &Value, seen: &mut AppliedVersions) 
     };
     let (start, mark) = (Session::start(), fixture.plane.audit_mark());
     let live = apply::fetch(&fixture.cluster, &owner, query).await?;
-    let definitions = Definitions::of([((0, 0), manifest)].into_iter());
+    let definitions = Definitions::of([((0, 0), manifest)]);
     let session = Session::new(
         start,
         &fixture.cluster,

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use api::Artifact;
+use limits::Share;
 use tempfile::TempDir;
 use tokio::{fs::File, io::AsyncWriteExt};
 use tree::Disk;
@@ -10,7 +11,6 @@ use tree::Disk;
 use super::{
     cache::Cache,
     limits::Limits,
-    memory_quota::Reservation,
     unpack::{Counted, unpack_into_directory, unpack_into_memory},
     unpacked::{Files, Unpacked},
 };
@@ -37,7 +37,7 @@ pub(super) enum Tarball {
 
 pub(super) struct BytesInMemory {
     bytes: Vec<u8>,
-    reservation: Reservation,
+    reservation: Share,
 }
 
 impl Tarball {
@@ -125,7 +125,7 @@ impl BytesInMemory {
     /// Adds bytes. Returns false, and adds nothing, if memory has no quota for them.
     fn add(&mut self, more: &[u8]) -> bool {
         let len = self.bytes.len().saturating_add(more.len());
-        let fits = len <= MAX_BYTES_IN_MEMORY && self.reservation.grow(more.len() as u64);
+        let fits = len <= MAX_BYTES_IN_MEMORY && self.reservation.try_grow(more.len() as u64).is_ok();
         if fits {
             self.bytes.extend_from_slice(more);
         }

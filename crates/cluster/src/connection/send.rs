@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use limits::{ByteBudgetError, Share};
 use tokio::time;
-use tree::{ByteBudgetError, Share};
 
 use crate::{AnswerLimit, ApiError, Cluster, Error};
 

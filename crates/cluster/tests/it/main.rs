@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::{Cluster, Error, ResourceKind, Settings};
 use kube::{Client, Config};
+use limits::ByteBudget;
 use testkit::{Page, WebServer};
-use tree::ByteBudget;
 
 fn connect(server: &WebServer, memory: u64) -> (Cluster, ByteBudget) {
     let memory = ByteBudget::new(memory);

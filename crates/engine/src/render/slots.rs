@@ -3,11 +3,11 @@
 //! A cancelled render stops when it next checks its budget. One that fails to check keeps its thread and its slot, so that
 //! retries for the same object don't accumulate beside it.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use limits::{Claim, ExclusiveNames};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
@@ -15,13 +15,10 @@ const MAX_RENDERS: usize = 32;
 /// Time that a render waits for the end of the previous one of its name. A cancelled render usually ends within milliseconds.
 const PREVIOUS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Names of running renders, each with a token that is cancelled at the end of its render.
-type Running = Arc<Mutex<HashMap<String, CancellationToken>>>;
-
 /// Slots for the renders of a process: one per name, and a limited number in all.
 #[derive(Debug, Clone)]
 pub struct RenderSlots {
-    running: Running,
+    running: ExclusiveNames,
     permits: Arc<Semaphore>,
     pub(crate) previous_timeout: Duration,
 }
@@ -29,7 +26,7 @@ pub struct RenderSlots {
 impl Default for RenderSlots {
     fn default() -> Self {
         Self {
-            running: Running::default(),
+            running: ExclusiveNames::default(),
             permits: Arc::new(Semaphore::new(MAX_RENDERS)),
             previous_timeout: PREVIOUS_TIMEOUT,
         }
@@ -54,7 +51,7 @@ impl RenderSlots {
         permit: RenderPermit,
     ) -> Result<RenderSlot, Error> {
         let timeout = limit.map_or(self.previous_timeout, |limit| limit.min(self.previous_timeout));
-        let claim = tokio::time::timeout(timeout, self.claim(name))
+        let claim = tokio::time::timeout(timeout, self.running.claim(name))
             .await
             .map_err(|_| Error::StillRendering {
                 name: name.to_owned(),
@@ -63,29 +60,6 @@ impl RenderSlots {
         Ok(RenderSlot {
             _claim: claim,
             permit,
-        })
-    }
-
-    async fn claim(&self, name: &str) -> Claim {
-        loop {
-            let last = match self.try_claim(name) {
-                Ok(claim) => return claim,
-                Err(last) => last,
-            };
-            last.cancelled().await;
-        }
-    }
-
-    /// Claims `name`, or returns the token of the render that holds it.
-    fn try_claim(&self, name: &str) -> Result<Claim, CancellationToken> {
-        let mut running = self.running.lock();
-        if let Some(last) = running.get(name) {
-            return Err(last.clone());
-        }
-        running.insert(name.to_owned(), CancellationToken::new());
-        Ok(Claim {
-            name: name.to_owned(),
-            running: Arc::clone(&self.running),
         })
     }
 }
@@ -129,21 +103,6 @@ impl Drop for RenderSlot {
     }
 }
 
-/// Exclusive use of a name, until it is dropped.
-#[derive(Debug)]
-struct Claim {
-    name: String,
-    running: Running,
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if let Some(ended) = self.running.lock().remove(&self.name) {
-            ended.cancel();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +129,7 @@ mod tests {
         drop(slot);
         drop(acquire(&renders, "apps/shop").await.unwrap());
         drop(other);
-        assert!(renders.running.lock().is_empty());
+        assert!(renders.running.is_empty());
         assert_eq!(renders.permits.available_permits(), MAX_RENDERS);
     }
 
@@ -191,7 +150,7 @@ mod tests {
         assert!(futures::poll!(&mut next).is_pending());
         drop(next);
         drop(slot);
-        assert!(renders.running.lock().is_empty());
+        assert!(renders.running.is_empty());
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
+use limits::{ByteBudget, Tenant};
 use testkit::fuzz;
 use tokio::runtime::Runtime;
-use tree::{ByteBudget, Tenant};
 
 use super::*;
 use crate::{

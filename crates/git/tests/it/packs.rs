@@ -1,8 +1,8 @@
 //! Packs in memory and on the disk.
 
 use git::Remote;
+use limits::ByteBudget;
 use testkit::GitServer;
-use tree::ByteBudget;
 
 use super::{branch, call, fetch, own_network, space::noise};
 

@@ -1,9 +1,9 @@
 //! Memory and temporary files that a tenant's fetches have together.
 
 use git::{Call, Error, Network, Reference, Remote, Snapshot};
+use limits::ByteBudget;
 use tempfile::TempDir;
 use testkit::GitServer;
-use tree::ByteBudget;
 
 use super::{branch, call, own_network};
 

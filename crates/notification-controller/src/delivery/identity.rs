@@ -7,12 +7,13 @@ use api::{
     notification::{Provider, ProviderSpec},
 };
 use cloud::{
-    Ambient, CacheBounds, Cloud, CredentialCache, Token, Workload, WorkloadLogin,
+    Ambient, Cloud, Token, Workload, WorkloadLogin,
     http::{Client as TokenClient, Settings},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, ResourceExt as _};
+use limits::{CacheBounds, CredentialCache};
 use net::{AddressPolicy, Proxies, Proxy};
 use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccounts};
 

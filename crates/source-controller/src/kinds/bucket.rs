@@ -25,9 +25,10 @@ use artifact::{
     storage::ArtifactWriter,
 };
 use cloud::Cloud;
+use limits::ByteBudget;
 use net::Need;
 use tokio::runtime::Handle;
-use tree::{ByteBudget, ignore::Rules};
+use tree::ignore::Rules;
 
 use self::{download::Snapshot, listing::Listed};
 use crate::{

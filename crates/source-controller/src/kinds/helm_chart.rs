@@ -27,10 +27,10 @@ use artifact::{
 };
 use futures::stream::BoxStream;
 use kube::Resource as _;
+use limits::ByteBudget;
 use net::AddressPolicy;
 use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
-use tree::ByteBudget;
 
 use self::lookup::ChartLocation;
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};

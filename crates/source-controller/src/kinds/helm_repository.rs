@@ -24,10 +24,10 @@ use artifact::{
     pack::{self, Packed},
     storage::ArtifactWriter,
 };
+use limits::ByteBudget;
 use net::{AddressPolicy, Need};
 use oci::{Access, Client, IndexFile, Limits, Repository};
 use tokio::runtime::Handle;
-use tree::ByteBudget;
 
 use self::known::KnownIndexes;
 use crate::{

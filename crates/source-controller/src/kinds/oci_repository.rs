@@ -23,17 +23,17 @@ use api::{
 };
 use artifact::{pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
+use limits::ByteBudget;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
 use tokio::runtime::Handle;
-use tree::ByteBudget;
 
 use self::{
     layer::{Layer, LayerRule},
     spec::Selector,
 };
 use crate::{
-    blocking::{self, Job, Purpose},
+    blocking::{self, Ended, Job, Purpose},
     builder::BuildError,
     identity::{Identities, Login},
     source_kind::{
@@ -266,7 +266,7 @@ impl Verify for OciRepositories {
             request.trusted.verify(&registry, request, resolved, root).await
         };
         let verified = blocking::wait(&self.runtime, job, verified);
-        let is_signed = verified.map_err(|unfinished| failed(unfinished.to_string()))?;
+        let is_signed = verified.map_err(|unfinished| failed(Ended(unfinished).to_string()))?;
         let is_signed = is_signed.map_err(failed)?;
         Ok(Some(Verification {
             message: is_signed.then(|| format!("verified signature of revision {}", resolved.revision())),

@@ -202,12 +202,12 @@ impl Fixture {
                 chart_file: 1 << 20,
             },
             scratch: dir.to_owned(),
-            disk: tree::ByteBudget::new(1 << 20),
+            disk: limits::ByteBudget::new(1 << 20),
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),
                 runtime::accounts::ServiceAccounts::default(),
-                cloud::CacheBounds {
+                limits::CacheBounds {
                     max_entries: 0,
                     max_age: Duration::ZERO,
                 },

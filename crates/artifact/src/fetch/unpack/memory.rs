@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use limits::Share;
 use tree::{Mem, NodeKind, Tree, TreePath};
 
 use super::{
@@ -10,10 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    fetch::{
-        limits::Limits,
-        memory_quota::{MemoryQuota, Reservation},
-    },
+    fetch::{limits::Limits, memory_quota::MemoryQuota},
 };
 
 /// Maximum bytes of an artifact in memory: its files, with [`ENTRY_BYTES`] and the path for each file and directory.
@@ -25,7 +23,7 @@ pub(in crate::fetch) const ARTIFACT_BYTES: u64 = 1024;
 #[derive(Debug)]
 pub(in crate::fetch) struct TreeInMemory {
     tree: Mem,
-    _held: Reservation,
+    _held: Share,
 }
 
 impl TreeInMemory {
@@ -47,7 +45,7 @@ pub(in crate::fetch) fn unpack_into_memory(
         left: MAX_UNPACKED_BYTES,
         file_bytes: limits.tree.file_bytes,
     };
-    if !memory.reservation.grow(ARTIFACT_BYTES) {
+    if memory.reservation.try_grow(ARTIFACT_BYTES).is_err() {
         return Ok(None);
     }
     match unpack_into(&mut tarball, &mut memory, limits, &mut |_, _| Ok(true)) {
@@ -81,7 +79,7 @@ impl From<Error> for Stop {
 
 struct MemoryTarget {
     tree: Mem,
-    reservation: Reservation,
+    reservation: Share,
     left: u64,
     /// Maximum size of a file that may be read. The tree itself has no such limit.
     file_bytes: u64,
@@ -101,7 +99,7 @@ impl Target for MemoryTarget {
         let entry = ENTRY_BYTES.saturating_add(path.as_str().len() as u64);
         let needed = bytes.saturating_add(entry);
         let left = self.left.checked_sub(needed).ok_or(Stop::Full)?;
-        if bytes > self.file_bytes || !self.reservation.grow(needed) {
+        if bytes > self.file_bytes || self.reservation.try_grow(needed).is_err() {
             return Err(Stop::Full);
         }
         self.left = left;

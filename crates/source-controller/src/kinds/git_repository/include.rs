@@ -12,8 +12,9 @@ use api::{
 };
 use artifact::{Digest, FetchLimits, Storage, pack::PathKind};
 use kube::{Api, Client};
+use limits::Share;
 use tempfile::TempDir;
-use tree::{Budget, Share, TreePath};
+use tree::{Budget, TreePath};
 
 use super::{
     checkout::{ENTRIES, PATH_BYTES, Part},
@@ -273,7 +274,7 @@ impl Include {
 mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
-    use tree::ByteBudget;
+    use limits::ByteBudget;
 
     use super::*;
 

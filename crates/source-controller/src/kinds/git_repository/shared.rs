@@ -17,11 +17,9 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::{checkout::Part, verification};
-use crate::{
-    blocking::Job,
-    single_flight::{Flight, FlightKey, Flights},
-    source_kind::Verification,
-};
+use limits::{Flight, FlightKey, Flights};
+
+use crate::{blocking::Job, source_kind::Verification};
 
 const LONGEST: Duration = Duration::from_secs(10);
 /// A list of refs may be as old as this part of the interval.
@@ -60,14 +58,17 @@ impl Head {
     }
 }
 
-impl FlightKey for (Remote, Reference) {
+#[derive(PartialEq)]
+struct HeadKey(Remote, Reference);
+
+impl FlightKey for HeadKey {
     fn group(&self) -> &str {
         self.0.url().as_str()
     }
 }
 
 #[derive(Default)]
-pub(super) struct Heads(Flights<(Remote, Reference), Head>);
+pub(super) struct Heads(Flights<HeadKey, Head>);
 
 impl Heads {
     /// Returns the commit of a reference. `ask` asks the server for it within a timeout, unless another pass does or did so lately.
@@ -80,7 +81,7 @@ impl Heads {
         ask: impl FnOnce(Duration) -> Result<git::Resolved, Error>,
     ) -> Result<git::Resolved, Error> {
         let start = Instant::now();
-        let flight = self.0.get((remote.clone(), reference.clone()));
+        let flight = self.0.get(HeadKey(remote.clone(), reference.clone()));
         let keep = flight.clone();
         let asked = |left| {
             let asked = Instant::now();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use api::{Fault, Reason, Secret};
 use cloud::{
-    CacheBounds, CredentialCache,
     github::App,
     http::{Client, Settings},
 };
 use git::Auth;
+use limits::{CacheBounds, CredentialCache};
 use net::{AddressPolicy, Proxies, Proxy, Tls};
 use runtime::secret::SecretData;
 

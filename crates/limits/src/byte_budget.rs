@@ -18,7 +18,7 @@ const PART: (u64, u64) = (3, 4);
 /// Longest wait for bytes that others hold.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// The bytes that a whole process may hold at the same time, beside the [`crate::Budget`] of each operation. Tenants wait in
+/// The bytes that a whole process may hold at the same time, beside the budget of each operation. Tenants wait in
 /// the order of their requests, and none may hold more than three quarters. Clones count together.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
@@ -29,6 +29,8 @@ pub struct ByteBudget {
 struct Inner {
     all: Arc<Semaphore>,
     bytes: u64,
+    /// Maximum number of bytes of one tenant.
+    of_tenant: u64,
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -71,10 +73,21 @@ impl ByteBudget {
     /// Makes a budget of this many bytes, which are waited for 30 s at most.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
+        Self::with_part(bytes, bytes / PART.1 * PART.0)
+    }
+
+    /// Makes a budget without parts: one tenant may hold all bytes.
+    #[must_use]
+    pub fn undivided(bytes: u64) -> Self {
+        Self::with_part(bytes, bytes)
+    }
+
+    fn with_part(bytes: u64, of_tenant: u64) -> Self {
         Self {
             inner: Arc::new(Inner {
                 all: Arc::new(Semaphore::new(permits(bytes))),
                 bytes,
+                of_tenant,
                 tenants: Mutex::default(),
             }),
         }
@@ -104,7 +117,7 @@ impl ByteBudget {
     }
 
     fn of_tenant(&self) -> u64 {
-        self.inner.bytes / PART.1 * PART.0
+        self.inner.of_tenant
     }
 }
 

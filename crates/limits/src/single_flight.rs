@@ -17,18 +17,18 @@ use crate::blocking::{self, Job};
 /// Number of groups for which memory stays allocated.
 const SPARE: usize = 64;
 
-pub(crate) trait FlightKey: PartialEq {
+pub trait FlightKey: PartialEq {
     /// Returns a string that equal keys have in common, and few others, such as a URL.
     fn group(&self) -> &str;
 }
 
 /// The work in flight, by its key. It is forgotten with the last [`Flight`] of it.
-pub(crate) struct Flights<K, T>(Arc<Mutex<Groups<K, T>>>);
+pub struct Flights<K, T>(Arc<Mutex<Groups<K, T>>>);
 
 type Groups<K, T> = HashMap<Arc<str>, Vec<(K, Weak<SharedWork<T>>)>>;
 
 /// One piece of work, and its last result while any clone lives.
-pub(crate) struct Flight<T>(Arc<SharedWork<T>>);
+pub struct Flight<T>(Arc<SharedWork<T>>);
 
 struct SharedWork<T> {
     /// The last result, locked by the pass that works on the next.
@@ -80,7 +80,7 @@ impl<K, T> Default for Flights<K, T> {
 
 impl<K: FlightKey + Send + 'static, T: Send + 'static> Flights<K, T> {
     /// Returns the work of this key, which may be in flight already.
-    pub(crate) fn get(&self, key: K) -> Flight<T> {
+    pub fn get(&self, key: K) -> Flight<T> {
         let mut groups = self.0.lock();
         let group = match groups.get_key_value(key.group()) {
             Some((group, _)) => Arc::clone(group),
@@ -112,7 +112,7 @@ impl<T: Clone> Flight<T> {
     /// Returns the result of another pass if it is `usable`, and otherwise the result of `make`, which gets the rest of the timeout of
     /// `job`. Waits for a pass that works on it, for half of the timeout at most. Blocks the thread. Fails if `make` does; the next pass
     /// tries again.
-    pub(crate) fn get_or<E>(
+    pub fn get_or<E>(
         &self,
         runtime: &Handle,
         job: &Job,

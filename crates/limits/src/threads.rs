@@ -39,7 +39,7 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
         // It takes one job at a time, so the channel is empty, and it has not ended, because only it takes itself off the list.
         Some(waiting) => waiting.jobs.send(job).map_err(|_| io::Error::other("it ended")),
         None => thread::Builder::new()
-            .name("source".to_owned())
+            .name("blocking".to_owned())
             .stack_size(STACK)
             .spawn(move || work(job))
             .map(drop),

@@ -1,0 +1,153 @@
+//! Blocking work on its own threads, so that servers that hang never use up shared ones.
+
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, sync::oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::threads;
+
+const CANCELLATION: Duration = Duration::from_millis(100);
+
+/// Limits of one piece of blocking work.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub namespace: String,
+    pub timeout: Duration,
+    /// True once the work is cancelled or dropped.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// The end of a job before its future.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfinished {
+    Timeout(Duration),
+    Cancelled,
+}
+
+/// The reason why a job has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    #[error("failed to start a thread: {0}")]
+    NoThread(io::Error),
+    #[error("the work panicked")]
+    Panicked,
+}
+
+/// Waits for a future on the thread of a job, until its timeout or cancellation.
+///
+/// # Errors
+/// If the job ends before the future.
+pub fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = T>) -> Result<T, Unfinished> {
+    let cancelled = async {
+        while !job.cancelled.load(Ordering::Relaxed) {
+            tokio::time::sleep(CANCELLATION).await;
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            ended = tokio::time::timeout(job.timeout, future) => ended.map_err(|_| Unfinished::Timeout(job.timeout)),
+            () = cancelled => Err(Unfinished::Cancelled),
+        }
+    })
+}
+
+/// Runs blocking work on its own thread. It is cancelled with `cancel`, and when the returned future is dropped.
+///
+/// # Errors
+/// If no thread can be started, or the work panics.
+pub async fn run<T: Send + 'static>(
+    namespace: &str,
+    timeout: Duration,
+    cancel: &CancellationToken,
+    job: impl FnOnce(&Job) -> T + Send + 'static,
+) -> Result<T, Failed> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let guard = CancelOnDrop(Arc::clone(&cancelled));
+    let limits = Job {
+        namespace: namespace.to_owned(),
+        timeout,
+        cancelled,
+    };
+    let (send, mut receive) = oneshot::channel();
+    let started = threads::run(move || {
+        // The receiver is gone if the future was dropped.
+        let _ = send.send(job(&limits));
+    });
+    started.map_err(Failed::NoThread)?;
+    let ended = tokio::select! {
+        ended = &mut receive => ended,
+        () = cancel.cancelled() => {
+            guard.0.store(true, Ordering::Relaxed);
+            receive.await
+        }
+    };
+    ended.map_err(|_| Failed::Panicked)
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_returns_its_result_or_says_that_it_panicked() {
+        let cancel = CancellationToken::new();
+        let namespace = run("apps", HOUR, &cancel, |job| job.namespace.clone()).await;
+        assert_eq!(namespace.unwrap(), "apps");
+        let panicked = run("apps", HOUR, &cancel, |_| panic!("a job")).await;
+        assert!(matches!(panicked, Err(Failed::Panicked)));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn wait_of_a_job_ends_with_its_timeout_and_its_cancellation() {
+        let cancel = CancellationToken::new();
+        for (timeout, expected) in [
+            (Duration::ZERO, Unfinished::Timeout(Duration::ZERO)),
+            (HOUR, Unfinished::Cancelled),
+        ] {
+            let runtime = Handle::current();
+            let ended = run("apps", timeout, &cancel, move |job| {
+                wait(&runtime, job, std::future::pending::<()>())
+            });
+            let token = cancel.clone();
+            let cancelled = async move {
+                if timeout == HOUR {
+                    token.cancel();
+                }
+            };
+            let (ended, ()) = tokio::join!(ended, cancelled);
+            assert_eq!(ended.unwrap(), Err(expected));
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_is_cancelled_when_its_future_is_dropped() {
+        let (send, receive) = oneshot::channel();
+        let runtime = Handle::current();
+        let cancel = CancellationToken::new();
+        let mut job = Box::pin(run("apps", HOUR, &cancel, move |job| {
+            let _ = send.send(wait(&runtime, job, std::future::pending::<()>()));
+        }));
+        assert!(futures::poll!(&mut job).is_pending());
+        drop(job);
+        assert_eq!(receive.await.unwrap(), Err(Unfinished::Cancelled));
+    }
+}

@@ -1,0 +1,17 @@
+//! Limits that the work of a process shares, so that no tenant stops another. Nothing here knows Kubernetes.
+
+pub mod blocking;
+mod byte_budget;
+mod credential_cache;
+mod exclusive;
+mod fair_permits;
+mod keyed_permits;
+mod single_flight;
+mod threads;
+
+pub use byte_budget::{ByteBudget, ByteBudgetError, Share, Tenant};
+pub use credential_cache::{CacheBounds, CredentialCache};
+pub use exclusive::{Claim, ExclusiveNames};
+pub use fair_permits::{FairPermit, FairPermits};
+pub use keyed_permits::{KeyedPermit, KeyedPermits};
+pub use single_flight::{Flight, FlightKey, Flights};
