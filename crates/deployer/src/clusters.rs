@@ -1,6 +1,7 @@
 //! The clusters that objects deploy to, and the identities that they deploy with.
 
 mod admission;
+mod id;
 
 use std::{
     collections::HashMap,
@@ -18,6 +19,8 @@ use kube::{Api, Config, ResourceExt};
 use limits::ByteBudget;
 use runtime::{Context, client::describe};
 use tokio::sync::Mutex;
+
+pub use id::{OwnClusterId, RemoteDenials};
 
 use crate::Consumer;
 

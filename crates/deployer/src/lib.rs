@@ -12,6 +12,7 @@
 mod check;
 mod clusters;
 mod consumer;
+pub mod credentials;
 mod dependencies;
 mod flags;
 pub mod idle;
@@ -31,7 +32,7 @@ mod triggers;
 mod working;
 
 pub use check::{check, check_name};
-pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, TargetCluster};
+pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster};
 pub use consumer::Consumer;
 pub use flags::ReferenceFlags;
 pub use index::{LabelIndex, LabelledObject, ObjectNames};

@@ -22,8 +22,8 @@ pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
     EnvironmentVariables, ExternalAccess, ExternalReads, FetchStatus, PinnedSource, PinnedSources,
     ProjectError, ProjectHead, ReadObjects, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots,
-    ServiceAccountRole, SourceOverride, choose_target, deployed_images, fetch_project, list_targets, moment,
-    project_head, render, render_offline,
+    SourceOverride, choose_target, deployed_images, fetch_project, list_targets, moment, project_head,
+    render, render_offline,
 };
 
 pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};

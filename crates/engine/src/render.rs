@@ -13,7 +13,6 @@ mod external_reads;
 pub(crate) mod images;
 mod pinned;
 mod project;
-mod service_account;
 mod slots;
 mod sources;
 mod vars;
@@ -53,7 +52,6 @@ pub use external_reads::{ExternalReads, ReadObjects};
 pub use images::deployed_images;
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
-pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;
 pub use slots::RenderSlots;
 

@@ -1,6 +1,5 @@
 //! Parts that both kinds of KluctlDeployment share.
 
-pub(crate) mod cluster_id;
 pub(crate) mod owners;
 pub(crate) mod sharers;
 

@@ -3,7 +3,6 @@
 //! Each kind under control is a folder of [`kinds`]: its `plan` and `status` are pure, the rest reads and acts.
 
 mod common;
-mod credentials;
 pub mod flags;
 pub mod kinds;
 pub mod metrics;

@@ -6,13 +6,14 @@
 use std::collections::HashSet;
 
 use cluster::{Cluster, Detail, ResourceKind};
+use deployer::OwnClusterId;
 use futures::{StreamExt as _, stream};
 use objects::{ObjectRef, meta};
 use results::{ResultStore, StoredResult};
 use runtime::{Context, ObjectKey};
 use tokio::sync::mpsc;
 
-use crate::{common::cluster_id::OwnClusterId, flags::ResultFlags};
+use crate::flags::ResultFlags;
 
 /// API group and version of the objects.
 const GROUP: (&str, &str) = ("gitops.kluctl.io", "v1beta1");

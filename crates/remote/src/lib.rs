@@ -18,6 +18,7 @@ mod fetcher;
 pub mod git_files;
 mod loopback;
 mod secret_credentials;
+pub mod service_account;
 mod source_cache;
 mod url_credentials;
 
@@ -32,5 +33,6 @@ pub use fetcher::RemoteFetcher;
 pub use git::SshConnections;
 pub use loopback::uses_plain_http;
 pub use secret_credentials::{CredentialEntry, SecretCredentials};
+pub use service_account::ServiceAccountRole;
 pub use source_cache::{FetchedFiles, ScopedCache, SourceCache};
 pub use url_credentials::{LoginError, ReadSecret, SecretEntries, UrlCredentials};

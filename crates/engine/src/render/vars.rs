@@ -12,11 +12,9 @@ use tree::Budget;
 use url::Url;
 use yaml::Value;
 
-use super::{
-    blocking::BlockingContext,
-    external::ExternalAccess,
-    service_account::{MISSING_ROLE, trusted_token},
-};
+use remote::service_account::{MISSING_ROLE, trusted_token};
+
+use super::{blocking::BlockingContext, external::ExternalAccess};
 
 const KINDS_AGE: Duration = Duration::from_secs(10);
 /// Maximum number of objects that are searched for labels.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use deployer::{GitOrigin, SourceArtifact};
+use deployer::{
+    GitOrigin, SourceArtifact,
+    credentials::{GitSecret, Secrets, kms_role},
+};
 use engine::{DecryptionKeys, ExternalAccess, PinnedSources};
 use runtime::ObjectKey;
 
 use super::{consumer::key, controller::Controller, source::ProjectSource, spec};
-use crate::credentials::{GitSecret, Secrets, kms_role};
 
 impl Controller {
     /// Reads the keys and the credentials that an object names, from Secrets of its namespace. The credentials of its GitRepository are read when an

@@ -6,7 +6,7 @@ use api::{
     Fault, Reason,
     kluctl::{GitSource, KluctlDeployment},
 };
-use deployer::SourceArtifact;
+use deployer::{SourceArtifact, credentials::GitSecret};
 use engine::{ExternalAccess, PinnedSources};
 use kluctl::{GitReference, SourceAddress};
 use remote::{SshConnections, UrlCredentials};
@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use tree::Tree;
 
 use super::{consumer::key, controller::Controller, spec};
-use crate::credentials::GitSecret;
 
 /// The source of a pass.
 pub enum ProjectSource {

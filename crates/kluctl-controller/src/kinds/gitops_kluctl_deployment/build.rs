@@ -22,7 +22,7 @@ use super::{
     plan,
     spec::{self, InvalidSpec, Source},
 };
-use crate::credentials::kms_role;
+use deployer::credentials::kms_role;
 
 /// Delay before the next pass after one that a change of its object ended.
 const AT_ONCE: Duration = Duration::from_millis(1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::kluctl::gitops::KluctlDeployment;
 use cluster::Cluster;
-use deployer::{ClusterIdentity, Parts};
+use deployer::{ClusterIdentity, OwnClusterId, Parts, RemoteDenials};
 use engine::{ExternalAccess, RenderSlots};
 use kube::{Client, ResourceExt as _};
 use remote::{ChartCache, SourceCache};
@@ -13,7 +13,6 @@ use runtime::{Context, ObjectKey};
 
 use super::spec;
 use crate::{
-    common::cluster_id::{OwnClusterId, RemoteDenials},
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
     orphans::{GoneObjects, OrphanedResults},

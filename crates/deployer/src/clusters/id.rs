@@ -7,9 +7,10 @@ use std::{
 };
 
 use cluster::{Cluster, Error};
-use deployer::ClusterIdentity;
 use runtime::ObjectKey;
 use tokio::sync::Mutex;
+
+use crate::ClusterIdentity;
 
 /// Time for which a denial is remembered.
 const DENIED_FOR: Duration = Duration::from_secs(600);
@@ -37,14 +38,15 @@ impl Known {
 
 /// The identity of the cluster of the controller, which is read once. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct OwnClusterId {
+pub struct OwnClusterId {
     cluster: Cluster,
     known: Arc<Mutex<Known>>,
 }
 
 impl OwnClusterId {
     /// Prepares reading it over a connection.
-    pub(crate) fn new(cluster: Cluster) -> Self {
+    #[must_use]
+    pub fn new(cluster: Cluster) -> Self {
         Self {
             cluster,
             known: Arc::default(),
@@ -56,7 +58,7 @@ impl OwnClusterId {
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
-    pub(crate) async fn read(&self) -> Result<Option<String>, Error> {
+    pub async fn read(&self) -> Result<Option<String>, Error> {
         let mut known = self.known.lock().await;
         if let Some(answer) = known.answer(Instant::now()) {
             return Ok(answer);
@@ -88,7 +90,7 @@ struct Denial {
 
 /// The denials to read the identities of remote clusters, by the objects that deploy to them: other objects may have other rights.
 #[derive(Debug, Default)]
-pub(crate) struct RemoteDenials(parking_lot::Mutex<HashMap<ObjectKey, Denial>>);
+pub struct RemoteDenials(parking_lot::Mutex<HashMap<ObjectKey, Denial>>);
 
 impl RemoteDenials {
     /// Returns the identity of the remote cluster of an object; `None` without the right to read it. Then the API server is not asked again
@@ -96,7 +98,7 @@ impl RemoteDenials {
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
-    pub(crate) async fn read(
+    pub async fn read(
         &self,
         (key, generation): (&ObjectKey, Option<i64>),
         cluster: &Cluster,
@@ -121,7 +123,7 @@ impl RemoteDenials {
     }
 
     /// Forgets an object.
-    pub(crate) fn forget(&self, key: &ObjectKey) {
+    pub fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }
 

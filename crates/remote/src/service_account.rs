@@ -9,8 +9,8 @@ use yaml::Value;
 
 /// Annotation of a ServiceAccount with the ARN of its AWS role.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
-pub(crate) const MISSING_ROLE: &str =
-    "its AWS role is missing: set the annotation eks.amazonaws.com/role-arn";
+/// The error of an account without a role.
+pub const MISSING_ROLE: &str = "its AWS role is missing: set the annotation eks.amazonaws.com/role-arn";
 /// Audience of tokens for AWS.
 const AUDIENCE: &str = "sts.amazonaws.com";
 /// Lifetime of such a token: the minimum that the API server accepts.
@@ -33,7 +33,10 @@ impl AwsRole for ServiceAccountRole {
 }
 
 /// Returns the AWS role of a ServiceAccount and a token to assume it with; `None` without a role.
-pub(crate) async fn trusted_token(
+///
+/// # Errors
+/// If the account is missing, or a token is refused.
+pub async fn trusted_token(
     cluster: &Cluster,
     namespace: &str,
     name: &str,

@@ -6,30 +6,39 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
-use deployer::{Clusters, KubeconfigError};
-use engine::{DecryptionKeys, ServiceAccountRole};
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{Client, Config};
-use remote::{ReadSecret, SecretEntries, UrlCredentials};
+use remote::{ReadSecret, SecretEntries, ServiceAccountRole, UrlCredentials};
 use runtime::{
     Context,
     client::describe,
     secret::{self, SecretData},
 };
+use secrets::Keys as DecryptionKeys;
+
+use crate::{Clusters, KubeconfigError};
 
 /// Reader of the Secrets of one object.
-pub(crate) struct Secrets<'a> {
+#[derive(Clone, Copy)]
+pub struct Secrets<'a> {
     /// The client with the rights of the controller.
-    pub(crate) client: &'a Client,
+    pub client: &'a Client,
     /// Namespace of the object.
-    pub(crate) namespace: &'a str,
+    pub namespace: &'a str,
     /// Delay before the next attempt after a failure.
-    pub(crate) retry: Duration,
+    pub retry: Duration,
+}
+
+impl fmt::Debug for Secrets<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.namespace)
+    }
 }
 
 impl Secrets<'_> {
-    /// Reads a Secret.
-    pub(crate) async fn read(&self, name: &str) -> Result<SecretData, Fault> {
+    /// # Errors
+    /// If the Secret is missing or cannot be read.
+    pub async fn read(&self, name: &str) -> Result<SecretData, Fault> {
         let found = secret::read(self.client, self.namespace, name).await;
         found.map_err(|fault| self.fault(fault.message))
     }
@@ -38,12 +47,15 @@ impl Secrets<'_> {
         Fault::wait(self.retry, Reason::PrepareFailed, message)
     }
 
-    fn invalid(&self, secret: &SecretData, why: &impl std::fmt::Display) -> Fault {
+    fn invalid(&self, secret: &SecretData, why: &impl fmt::Display) -> Fault {
         self.fault(format!("secret '{}' {why}", secret.name()))
     }
 
     /// Returns the keys of SOPS in a Secret. Entries with names that mean no key are left out, as in the original.
-    pub(crate) async fn decryption_keys(&self, name: Option<&str>) -> Result<DecryptionKeys, Fault> {
+    ///
+    /// # Errors
+    /// If the Secret is missing, or an entry of it cannot be used.
+    pub async fn decryption_keys(&self, name: Option<&str>) -> Result<DecryptionKeys, Fault> {
         let mut keys = DecryptionKeys::new();
         let Some(name) = name else { return Ok(keys) };
         let secret = self.read(name).await?;
@@ -55,7 +67,10 @@ impl Secrets<'_> {
     }
 
     /// Returns the credentials of Helm repositories in Secrets.
-    pub(crate) async fn helm_credentials<'a>(
+    ///
+    /// # Errors
+    /// If a Secret is missing or invalid.
+    pub async fn helm_credentials<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<UrlCredentials, Fault> {
@@ -73,7 +88,10 @@ impl Secrets<'_> {
 /// Returns the ServiceAccount whose AWS role may use KMS keys of SOPS: the account of the decryption, else the one that deploys, else the default
 /// one; `None` if there is none. It is read in the cluster of the Secrets with the identity that deploys, which needs the right to
 /// request a token.
-pub(crate) async fn kms_role(
+///
+/// # Errors
+/// If the identity that deploys is invalid.
+pub async fn kms_role(
     clusters: &Clusters,
     namespace: &str,
     decryption: Option<&str>,
@@ -94,14 +112,14 @@ pub(crate) async fn kms_role(
 
 /// The Secret of a GitRepository, whose credentials are reused for repositories that a project includes. It is read when such a repository
 /// needs it.
-pub(crate) struct GitSecret {
-    pub(crate) ctx: Context,
+pub struct GitSecret {
+    pub ctx: Context,
     /// Namespace of the GitRepository.
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// Name of the Secret.
-    pub(crate) name: String,
+    pub name: String,
     /// The user to read it as; the controller if absent.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
 }
 
 impl fmt::Debug for GitSecret {
