@@ -74,9 +74,6 @@ impl State {
         while self.free > 0
             && let Some((request, key)) = self.next()
         {
-            if request.is_closed() {
-                continue;
-            }
             self.free -= 1;
             *self.taken.entry(key.clone()).or_default() += 1;
             let permits = permits.clone();
@@ -86,17 +83,22 @@ impl State {
     }
 
     fn next(&mut self) -> Option<(oneshot::Sender<FairPermit>, String)> {
-        let taken = |key: &String| self.taken.get(key).copied().unwrap_or_default();
-        let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(taken))?;
-        let key = self.turns.remove(position)?;
-        let requests = self.requests.get_mut(&key)?;
-        let request = requests.pop_front()?;
-        if requests.is_empty() {
-            self.requests.remove(&key);
-        } else {
-            self.turns.push_back(key.clone());
+        loop {
+            let taken = |key: &String| self.taken.get(key).copied().unwrap_or_default();
+            let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(taken))?;
+            let key = self.turns.remove(position)?;
+            let requests = self.requests.get_mut(&key)?;
+            // Cancelled requests do not cost their key its turn.
+            let request = std::iter::from_fn(|| requests.pop_front()).find(|request| !request.is_closed());
+            if requests.is_empty() {
+                self.requests.remove(&key);
+            } else {
+                self.turns.push_back(key.clone());
+            }
+            if let Some(request) = request {
+                return Some((request, key));
+            }
         }
-        Some((request, key))
     }
 }
 
@@ -221,5 +223,43 @@ mod tests {
         drop(waiting);
         drop(held);
         assert_eq!(permits.free(), 1);
+    }
+
+    #[test]
+    fn cancelled_request_does_not_cost_its_key_the_turn() {
+        let permits = FairPermits::new(1);
+        let held = take(&permits, "x");
+        let mut requests: Vec<_> = ["a", "a", "b"].map(|key| Box::pin(permits.acquire(key))).into();
+        for request in &mut requests {
+            assert!(request.now_or_never().is_none());
+        }
+        drop(requests.remove(0));
+        drop(held);
+        let granted = requests.iter_mut().find_map(|request| request.now_or_never());
+        assert_eq!(granted.as_ref().map(FairPermit::key), Some("a"));
+        drop((granted, requests));
+        assert_eq!(permits.free(), 1);
+    }
+
+    #[test]
+    fn permit_that_nobody_receives_any_more_goes_to_the_next_request() {
+        let permits = FairPermits::new(1);
+        let held = take(&permits, "x");
+        let (mut first, mut second) = (Box::pin(permits.acquire("a")), Box::pin(permits.acquire("b")));
+        assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+        drop(held);
+        // The first has its permit now, and ends without having looked.
+        drop(first);
+        let second = second.now_or_never();
+        assert_eq!(second.as_ref().map(FairPermit::key), Some("b"));
+        drop(second);
+        assert_eq!(permits.free(), 1);
+    }
+
+    #[test]
+    fn request_for_one_of_no_permits_waits() {
+        let permits = FairPermits::new(0);
+        assert!(take(&permits, "a").is_none());
+        assert_eq!(permits.free(), 0);
     }
 }
