@@ -150,4 +150,30 @@ mod tests {
         drop(job);
         assert_eq!(receive.await.unwrap(), Err(Unfinished::Cancelled));
     }
+
+    #[test]
+    fn jobs_need_no_blocking_thread_of_the_runtime() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (end, wait_end) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || wait_end.recv());
+            let cancel = CancellationToken::new();
+            let all = Arc::new(std::sync::Barrier::new(8));
+            let jobs = (0..8).map(|_| {
+                let all = Arc::clone(&all);
+                run("apps", HOUR, &cancel, move |_| {
+                    all.wait();
+                })
+            });
+            for ended in futures::future::join_all(jobs).await {
+                ended.unwrap();
+            }
+            drop(end);
+            assert!(busy.await.unwrap().is_err());
+        });
+    }
 }

@@ -79,4 +79,23 @@ mod tests {
         drop(next);
         assert!(names.is_empty());
     }
+
+    #[test]
+    fn claims_that_wait_get_the_name_one_at_a_time_and_may_be_cancelled() {
+        let names = ExclusiveNames::default();
+        let first = names.claim("a").now_or_never();
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(names.claim("a"))).collect();
+        for claim in &mut waiting {
+            assert!(claim.now_or_never().is_none());
+        }
+        drop(waiting.remove(0));
+        drop(first);
+        let claims: Vec<_> = waiting
+            .iter_mut()
+            .filter_map(|claim| claim.now_or_never())
+            .collect();
+        assert_eq!(claims.len(), 1);
+        drop((claims, waiting));
+        assert!(names.is_empty());
+    }
 }

@@ -88,4 +88,27 @@ mod tests {
         drop(held);
         assert!(permits.acquire("a").now_or_never().flatten().is_some());
     }
+
+    #[test]
+    fn requests_that_wait_keep_the_entry_of_their_key() {
+        let permits = KeyedPermits::new(1);
+        let held = permits.acquire("a").now_or_never().flatten();
+        let mut waiting = Box::pin(permits.acquire("a"));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(held);
+        // The permit is for the request that waits, and no second entry gives another.
+        assert!(permits.acquire("a").now_or_never().is_none());
+        let next = waiting.now_or_never().flatten();
+        assert!(next.is_some());
+        assert_eq!(permits.keys(), 1);
+        drop(next);
+        assert_eq!(permits.keys(), 0);
+    }
+
+    #[test]
+    fn request_for_one_of_no_permits_waits() {
+        let permits = KeyedPermits::new(0);
+        assert!(permits.acquire("a").now_or_never().is_none());
+        assert_eq!(permits.keys(), 0);
+    }
 }

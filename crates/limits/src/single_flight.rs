@@ -303,4 +303,26 @@ mod tests {
         drop((kept, same));
         assert!(flights.0.lock().is_empty());
     }
+
+    #[test]
+    fn work_that_panics_is_done_by_a_pass_that_waits() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let flight = Flights::default().get("a");
+        let (started, wait_started) = mpsc::channel();
+        let (end, wait_end) = mpsc::channel::<()>();
+        let spawn = |make: Box<dyn FnOnce() -> Result<u8, ()> + Send>| {
+            let (flight, runtime) = (flight.clone(), runtime.handle().clone());
+            thread::spawn(move || flight.get_or(&runtime, &job(LONG), |_| true, |_| make()))
+        };
+        let leader = spawn(Box::new(move || {
+            started.send(()).unwrap();
+            wait_end.recv().unwrap();
+            panic!("the work")
+        }));
+        wait_started.recv().unwrap();
+        let next = spawn(Box::new(|| Ok(2)));
+        end.send(()).unwrap();
+        assert!(leader.join().is_err());
+        assert_eq!(next.join().unwrap(), Ok(2));
+    }
 }

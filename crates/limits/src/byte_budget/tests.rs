@@ -139,3 +139,49 @@ fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
     let mut late = memory.tenant("late").share();
     late.try_grow_fairly(500 * KIB).unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_reservation_leaves_all_bytes_to_others() {
+    let memory = ByteBudget::new(100 * KIB);
+    let (mut first, mut share) = (memory.tenant("a").share(), memory.tenant("b").share());
+    first.try_grow(75 * KIB).unwrap();
+    assert!(Box::pin(share.reserve(50 * KIB)).now_or_never().is_none());
+    assert_eq!((share.reserved(), memory.in_use()), (0, 75 * KIB));
+    drop(first);
+    share.try_grow(75 * KIB).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_granted_at_once_and_too_much_never() {
+    let memory = ByteBudget::new(100 * KIB);
+    let (mut first, mut share) = (memory.tenant("a").share(), memory.tenant("b").share());
+    first.try_grow(75 * KIB).unwrap();
+    let mut rest = memory.tenant("c").share();
+    rest.try_grow(25 * KIB).unwrap();
+    share.reserve(0).await.unwrap();
+    share.try_grow(0).unwrap();
+    share.try_grow_fairly(0).unwrap();
+    let too_much = Err(ByteBudgetError::TooMuch { limit: 75 * KIB });
+    assert_eq!(share.reserve(u64::MAX).await, too_much);
+    assert_eq!(
+        (share.try_grow(u64::MAX), share.try_grow_fairly(u64::MAX)),
+        (too_much, too_much)
+    );
+    assert_eq!((share.bytes(), share.reserved()), (0, 0));
+    let mut none = ByteBudget::new(0).tenant("a").share();
+    none.try_grow(0).unwrap();
+    assert_eq!(none.try_grow(1), Err(ByteBudgetError::TooMuch { limit: 0 }));
+}
+
+#[test]
+fn one_tenant_may_hold_all_bytes_of_an_undivided_budget() {
+    let memory = ByteBudget::undivided(4 * KIB);
+    let (mut share, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
+    share.try_grow(4 * KIB).unwrap();
+    let limit = 4 * KIB;
+    assert_eq!(share.try_grow(1), Err(ByteBudgetError::TooMuch { limit }));
+    assert_eq!(other.try_grow(1), Err(ByteBudgetError::InUse));
+    drop(share);
+    other.try_grow(1).unwrap();
+    assert_eq!(memory.in_use(), KIB, "bytes are held in units");
+}
