@@ -5,11 +5,13 @@
 //! - [`References`] follows the references of a [`Consumer`]: sources and their artifacts, dependencies, kubeconfigs. [`check`] refuses
 //!   invalid ones (pure), [`triggers`] wakes objects when a source or a dependency changes.
 //! - [`idle`] has the passes that find nothing changed, [`removal`] the end of objects.
+//! - [`claims`] has the other owners that may have deployed the same objects.
 //! - [`LabelIndex`] knows the objects on the cluster that carry an owner's labels.
 //! - [`objects`] has live lists in which one unreadable object hides no other: objects of any kind are watched and listed untyped, and
 //!   decoded one by one ([`Links`]).
 
 mod check;
+pub mod claims;
 mod clusters;
 mod consumer;
 pub mod credentials;

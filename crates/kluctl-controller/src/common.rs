@@ -1,11 +1,14 @@
 //! Parts that both kinds of KluctlDeployment share.
 
-pub(crate) mod owners;
 pub(crate) mod sharers;
 
 use std::sync::Arc;
 
-use deployer::removal::Remains;
+use deployer::{
+    claims::{ForeignOwners, Refusal},
+    removal::Remains,
+};
+use engine::Confirm;
 use futures::{FutureExt as _, future::BoxFuture};
 use objects::ObjectRef;
 
@@ -38,5 +41,26 @@ pub(crate) fn remains<'a>(result: &'a results::CommandResult, known: &'a [Object
             .map(|error| (error.reference.as_ref(), error.denied))
             .collect(),
         known,
+    }
+}
+
+/// Asks before a deletion if the objects may belong to deployments of other namespaces.
+#[derive(Debug)]
+pub(crate) struct OwnerCheck<'a>(pub(crate) ForeignOwners<'a>);
+
+impl OwnerCheck<'_> {
+    /// Returns why a deletion was refused.
+    pub(crate) fn refusal(self) -> Option<Refusal> {
+        self.0.refusal()
+    }
+}
+
+impl Confirm for OwnerCheck<'_> {
+    fn changes<'a>(&'a self, _: &'a results::CommandResult) -> BoxFuture<'a, bool> {
+        std::future::ready(true).boxed()
+    }
+
+    fn deletions<'a>(&'a self, objects: &'a [ObjectRef]) -> BoxFuture<'a, bool> {
+        self.0.allows(objects).boxed()
     }
 }

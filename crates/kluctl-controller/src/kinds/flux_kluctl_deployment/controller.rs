@@ -1,7 +1,7 @@
 //! The state of the controller of this kind, which all steps of its passes use.
 
 use api::{Fault, Reason, group, kluctl::KluctlDeployment};
-use deployer::{ClusterIdentity, Clusters, ObjectNames, Parts, References, objects};
+use deployer::{ClusterIdentity, Clusters, ObjectNames, Parts, References, claims::Sharers, objects};
 use engine::{ExternalAccess, RenderSlots};
 use kube::Client;
 use remote::ChartCache;
@@ -9,7 +9,7 @@ use runtime::{Context, ObjectKey, client::describe, scratch};
 
 use super::consumer::{FluxKluctlDeployment, key};
 use crate::{
-    common::sharers::{self, Claimant, Sharers, Sharing},
+    common::sharers::{self, Claimant, Sharing},
     flags::Flags,
     metrics::Metrics,
 };

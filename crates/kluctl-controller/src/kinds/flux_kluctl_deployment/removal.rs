@@ -4,7 +4,11 @@ use std::time::Instant;
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::Cluster;
-use deployer::{ClusterIdentity, RemovalFailure, working};
+use deployer::{
+    ClusterIdentity, RemovalFailure,
+    claims::{ForeignOwners, Refusal, Sharers},
+    working,
+};
 use runtime::{Pass, Severity};
 
 use super::{
@@ -15,11 +19,7 @@ use super::{
     spec,
 };
 use crate::{
-    common::{
-        owners::{ForeignOwners, Refusal},
-        remains,
-        sharers::Sharers,
-    },
+    common::{OwnerCheck, remains, sharers::WORDS},
     metrics::{Command, CommandCounts},
 };
 
@@ -92,8 +92,8 @@ impl Controller {
             (Removal::Delete, None) => {
                 let cluster = working(&target.cluster, pass);
                 let clusters = self.clusters();
-                let owners = ForeignOwners::new(clusters, &cluster, &target.identity, sharers.foreign);
-                self.delete(object, &cluster, selector, owners).await
+                let owners = ForeignOwners::new(clusters, &cluster, &target.identity, sharers.foreign, WORDS);
+                self.delete(object, &cluster, selector, OwnerCheck(owners)).await
             }
         }
     }
@@ -120,7 +120,7 @@ impl Controller {
         object: &KluctlDeployment,
         cluster: &Cluster,
         selector: Selector<'_>,
-        owners: ForeignOwners<'_>,
+        owners: OwnerCheck<'_>,
     ) -> Result<(), RemovalFailure<()>> {
         let started = Instant::now();
         let has_result = object

@@ -8,6 +8,7 @@ use std::{
 };
 
 use api::{Fault, kluctl::gitops::KluctlDeployment};
+use deployer::claims::{self, ForeignOwners};
 use engine::Confirm;
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{Api, ResourceExt as _};
@@ -19,10 +20,7 @@ use super::{
     build::ProjectRead,
     controller::{Controller, key},
 };
-use crate::common::{
-    owners::{self, ForeignOwners},
-    sharers::{Claimant, Sharing},
-};
+use crate::common::sharers::{Claimant, Sharing, WORDS};
 
 /// Timeout for asking a Git server or a registry for a revision.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,10 +42,10 @@ impl Refusal {
     }
 
     /// Returns the refusal for the answer about the owners of the objects; `None` if nobody else owns them.
-    fn of_owners(refusal: Option<owners::Refusal>, is_confirmed: bool, discriminator: &str) -> Option<Self> {
+    fn of_owners(refusal: Option<claims::Refusal>, is_confirmed: bool, discriminator: &str) -> Option<Self> {
         match refusal {
-            Some(owners::Refusal::Shared(other)) => Some(Self::shared(discriminator, &other)),
-            Some(owners::Refusal::Unknown(why)) => Some(Self::Transient(why)),
+            Some(claims::Refusal::Shared(other)) => Some(Self::shared(discriminator, &other)),
+            Some(claims::Refusal::Unknown(why)) => Some(Self::Transient(why)),
             None if is_confirmed => None,
             None => Some(Self::Transient(
                 "other owners of the objects could not be ruled out".to_owned(),
@@ -161,8 +159,9 @@ impl<'a> Guard<'a> {
             self.cluster,
             self.identity,
             sharers.foreign,
+            WORDS,
         );
-        let is_confirmed = owners.deletions(objects).await;
+        let is_confirmed = owners.allows(objects).await;
         Refusal::of_owners(owners.refusal(), is_confirmed, self.discriminator).map_or(Ok(()), Err)
     }
 
@@ -238,11 +237,11 @@ mod tests {
     fn owners_that_are_unknown_are_asked_for_again_and_known_ones_are_not() {
         let of = |refusal, is_confirmed| Refusal::of_owners(refusal, is_confirmed, "d");
         assert_eq!(of(None, true), None);
-        let shared = of(Some(owners::Refusal::Shared("apps/other".to_owned())), false);
+        let shared = of(Some(claims::Refusal::Shared("apps/other".to_owned())), false);
         let text = "nothing is deleted: the discriminator 'd' is also used by apps/other";
         assert_eq!(shared.as_ref().map(ToString::to_string).as_deref(), Some(text));
         assert!(matches!(shared, Some(Refusal::Shared(_))));
-        let unknown = Some(owners::Refusal::Unknown("no answer".to_owned()));
+        let unknown = Some(claims::Refusal::Unknown("no answer".to_owned()));
         assert_eq!(
             of(unknown, false),
             Some(Refusal::Transient("no answer".to_owned()))

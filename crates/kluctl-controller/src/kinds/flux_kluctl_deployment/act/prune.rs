@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use api::Fault;
+use deployer::claims::{Claim, ForeignOwners, Refusal};
 use engine::{Error, RemoveOptions, SearchedKinds, discriminator::DiscriminatorError};
 use remote::SshConnections;
 
@@ -12,10 +13,7 @@ use super::{
     plan, spec,
 };
 use crate::{
-    common::{
-        owners::{ForeignOwners, Refusal},
-        sharers::Claim,
-    },
+    common::{OwnerCheck, sharers::WORDS},
     metrics::Command,
 };
 
@@ -80,9 +78,10 @@ impl Deployment<'_> {
     }
 
     /// Returns the check if objects that are about to be deleted may belong to these deployments of other namespaces.
-    pub(super) fn owners(&self, claims: Vec<Claim>) -> ForeignOwners<'_> {
+    pub(super) fn owners(&self, claims: Vec<Claim>) -> OwnerCheck<'_> {
         let clusters = self.controller.clusters();
-        ForeignOwners::new(clusters, &self.built.cluster, &self.built.identity, claims)
+        let (cluster, identity) = (&self.built.cluster, &self.built.identity);
+        OwnerCheck(ForeignOwners::new(clusters, cluster, identity, claims, WORDS))
     }
 
     /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.

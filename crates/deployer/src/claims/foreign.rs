@@ -1,8 +1,7 @@
-//! Checks if objects that are about to be deleted may belong to a deployment of another namespace that uses the same
-//! discriminator.
+//! Checks if objects that are about to be deleted may belong to an owner of another namespace that uses the same mark.
 //!
-//! Everyone can write a discriminator into a project. A discriminator of another namespace counts only if its owner has rights to the
-//! objects in question: otherwise it could not have deployed them, and must not keep this deployment from deleting them.
+//! Everyone can write a mark into a project. It counts for another namespace only if its owner has rights to the objects in question:
+//! otherwise it could not have deployed them, and must not keep this owner from deleting them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,13 +9,12 @@ use std::{
 };
 
 use cluster::{Cluster, Error, ResourceKind};
-use deployer::{ClusterIdentity, Clusters};
-use engine::Confirm;
-use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use objects::ObjectRef;
 use parking_lot::Mutex;
 
-use super::sharers::{Claim, ClaimedTarget};
+use super::{Claim, ClaimWords, ClaimedTarget};
+use crate::{ClusterIdentity, Clusters};
 
 /// Maximum number of questions about rights for one deletion.
 const MAX_REVIEWS: usize = 1000;
@@ -29,20 +27,22 @@ const VERBS: [&str; 2] = ["create", "patch"];
 
 /// The reason not to delete objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// They may belong to another deployment, in words.
     Shared(String),
     /// It could not be found out, with the reason.
     Unknown(String),
 }
 
-/// Asks before a deletion if the objects may belong to deployments of other namespaces.
-pub(crate) struct ForeignOwners<'a> {
+/// Asks before a deletion if the objects may belong to owners of other namespaces.
+#[derive(Debug)]
+pub struct ForeignOwners<'a> {
     clusters: &'a Clusters,
     /// The connection that deletes.
     cluster: &'a Cluster,
     identity: &'a ClusterIdentity,
     claims: Vec<Claim>,
+    words: ClaimWords,
     refusal: Mutex<Option<Refusal>>,
 }
 
@@ -60,23 +60,34 @@ type ReviewedKinds = BTreeMap<(String, String, Option<String>), (ResourceKind, O
 
 impl<'a> ForeignOwners<'a> {
     /// Prepares the check for deletions through `cluster`.
-    pub(crate) fn new(
+    pub fn new(
         clusters: &'a Clusters,
         cluster: &'a Cluster,
         identity: &'a ClusterIdentity,
         claims: Vec<Claim>,
+        words: ClaimWords,
     ) -> Self {
         Self {
             clusters,
             cluster,
             identity,
             claims: distinct(claims),
+            words,
             refusal: Mutex::default(),
         }
     }
 
+    /// Returns true if these objects may be deleted. Otherwise [`Self::refusal`] has the reason.
+    pub async fn allows(&self, objects: &[ObjectRef]) -> bool {
+        let refusal = self.check(objects).await;
+        let is_allowed = refusal.is_none();
+        *self.refusal.lock() = refusal;
+        is_allowed
+    }
+
     /// Returns why a deletion was refused.
-    pub(crate) fn refusal(self) -> Option<Refusal> {
+    #[must_use]
+    pub fn refusal(self) -> Option<Refusal> {
         self.refusal.into_inner()
     }
 
@@ -89,17 +100,19 @@ impl<'a> ForeignOwners<'a> {
             Err(error) => return Some(Refusal::Unknown(error.to_string())),
         };
         if self.claims.len() * kinds.len() * VERBS.len() > MAX_REVIEWS {
-            let message =
-                "too many KluctlDeployments of other namespaces use the same discriminator: choose another";
-            return Some(Refusal::Unknown(message.to_owned()));
+            let ClaimWords { kind, mark } = self.words;
+            return Some(Refusal::Unknown(format!(
+                "too many {kind}s of other namespaces use the same {mark}: choose another"
+            )));
         }
         match tokio::time::timeout(TIMEOUT, self.first_refusal(&kinds)).await {
             Ok(refusal) => refusal,
-            Err(_) if self.counts_unknown() => Some(Refusal::Unknown(
-                "the rights of KluctlDeployments of other namespaces with the same discriminator could not be read in \
-                 time"
-                    .to_owned(),
-            )),
+            Err(_) if self.counts_unknown() => {
+                let ClaimWords { kind, mark } = self.words;
+                Some(Refusal::Unknown(format!(
+                    "the rights of {kind}s of other namespaces with the same {mark} could not be read in time"
+                )))
+            }
             Err(_) => None,
         }
     }
@@ -189,33 +202,18 @@ impl<'a> ForeignOwners<'a> {
     /// Returns the refusal for an owner, if it counts. One that acts as a ServiceAccount is not told who the other is.
     fn refuses(&self, claim: &Claim, rights: Rights) -> Option<Refusal> {
         let is_tenant = self.cluster.impersonated().is_some();
+        let ClaimWords { kind, mark } = self.words;
         match rights {
             Rights::None => None,
             Rights::Unknown if !self.counts_unknown() => None,
             Rights::Some(object) if is_tenant => Some(Refusal::Shared(format!(
-                "a KluctlDeployment of another namespace that may change {object}"
+                "a {kind} of another namespace that may change {object}"
             ))),
             Rights::Some(_) => Some(Refusal::Shared(claim.to_string())),
             Rights::Unknown => Some(Refusal::Unknown(format!(
-                "the rights of {claim}, which has the same discriminator, are unknown"
+                "the rights of {claim}, which has the same {mark}, are unknown"
             ))),
         }
-    }
-}
-
-impl Confirm for ForeignOwners<'_> {
-    fn changes<'a>(&'a self, _: &'a results::CommandResult) -> BoxFuture<'a, bool> {
-        std::future::ready(true).boxed()
-    }
-
-    fn deletions<'a>(&'a self, objects: &'a [ObjectRef]) -> BoxFuture<'a, bool> {
-        async {
-            let refusal = self.check(objects).await;
-            let is_confirmed = refusal.is_none();
-            *self.refusal.lock() = refusal;
-            is_confirmed
-        }
-        .boxed()
     }
 }
 
