@@ -17,7 +17,7 @@ use runtime::{
 
 use flags::Flags;
 use kinds::{flux_kluctl_deployment, gitops_kluctl_deployment};
-use orphans::OrphanedResults;
+use orphans::ResultCleaner;
 use overrides::SourceOverrides;
 
 /// The command line of the controller.
@@ -98,7 +98,7 @@ pub async fn run_within<F: Reconciler, G: Reconciler>(
         triggers: vec![flux_kluctl_deployment::triggers(&ctx, &reconciler)],
         ..RunOptions::default()
     };
-    let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
+    let (gone, orphaned) = ResultCleaner::new(&ctx, &flags.results);
     let address = flags.original.source_override_bind_address.as_deref();
     let overrides = SourceOverrides::start(&ctx, address).await?;
     let shared = reconciler.shared();

@@ -15,7 +15,7 @@ use super::spec;
 use crate::{
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
-    orphans::{GoneObjects, OrphanedResults},
+    orphans::{GoneObjects, ResultCleaner},
     overrides::SourceOverrides,
 };
 
@@ -70,7 +70,7 @@ impl Controller {
         ctx: &Context,
         flags: &Flags,
         shared: SharedParts,
-        orphaned: &OrphanedResults,
+        orphaned: &ResultCleaner,
         gone: GoneObjects,
     ) -> Result<Self, prometheus::Error> {
         Ok(Self {
