@@ -30,9 +30,7 @@ pub struct ClaimWords {
 pub struct Claim {
     /// The owner as messages name it, such as `KluctlDeployment apps/shop`.
     pub name: String,
-    /// Namespace and name of the owner.
     pub key: ObjectKey,
-    /// The cluster that it deploys to.
     pub target: ClaimedTarget,
     /// The ServiceAccount that it names.
     pub service_account: Option<String>,
@@ -41,9 +39,7 @@ pub struct Claim {
 /// The cluster that a claiming object deploys to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimedTarget {
-    /// The cluster of the controller.
     Local,
-    /// The cluster of a kubeconfig.
     Remote(KubeConfig),
     /// Unknown: `spec.kubeConfig` does not decode.
     Unknown,

@@ -65,34 +65,15 @@ impl ClusterIdentity {
 /// An error about the kubeconfig of an object. Messages name the Secret and hold nothing of its contents.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// The Secret is missing, or cannot be read.
     #[error("unable to read KubeConfig secret '{secret}' error: {why}")]
-    Unreadable {
-        /// Namespace and name of the Secret.
-        secret: String,
-        /// The error of the API server.
-        why: String,
-    },
-    /// The Secret has no such key.
+    Unreadable { secret: String, why: String },
     #[error("KubeConfig secret '{secret}' does not contain a '{key}' key with a kubeconfig")]
-    MissingKey {
-        /// Namespace and name of the Secret.
-        secret: String,
-        /// The missing key.
-        key: String,
-    },
-    /// The kubeconfig is invalid or refused.
+    MissingKey { secret: String, key: String },
     #[error("KubeConfig secret '{secret}': {error}")]
-    Invalid {
-        /// Namespace and name of the Secret.
-        secret: String,
-        /// The error.
-        error: cluster::Error,
-    },
+    Invalid { secret: String, error: cluster::Error },
 }
 
 impl KubeconfigError {
-    /// Returns the reason for the Ready condition.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
@@ -105,7 +86,6 @@ impl KubeconfigError {
     }
 }
 
-/// A cluster with its identity.
 #[derive(Debug, Clone)]
 struct Connection {
     cluster: Cluster,
@@ -115,7 +95,6 @@ struct Connection {
 /// A cluster, accessed with the identity that an object deploys with.
 #[derive(Debug, Clone)]
 pub struct TargetCluster {
-    /// Connection to the cluster.
     pub cluster: Cluster,
     /// Tells it apart from others.
     pub identity: Arc<ClusterIdentity>,
@@ -199,7 +178,6 @@ impl Clusters {
         })
     }
 
-    /// Returns the user to impersonate; `None` if the process deploys with its own identity.
     fn user(&self, namespace: &str, service_account: Option<&str>) -> Option<String> {
         let own = service_account.filter(|name| !name.is_empty());
         let name = own.unwrap_or(&self.default_service_account);

@@ -16,7 +16,6 @@ use crate::{Links, SourceId, SourceKind};
 ///
 /// The methods without a body read single fields of a typed object. [`Consumer::links`] reads an untyped one.
 pub trait Consumer: Send + Sync + 'static {
-    /// The typed resource.
     type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + serde::Serialize + Sync;
 
     /// The kinds of sources that its objects may refer to, the most common one first.
@@ -29,7 +28,6 @@ pub trait Consumer: Send + Sync + 'static {
     const LINK_STATUS: &'static [&'static str] =
         &["observedGeneration", "conditions", "lastAttemptedRevision"];
 
-    /// Returns the reference to the source.
     fn source_ref(object: &Self::Object) -> Option<SourceReference>;
 
     /// Returns true if an object names its files without a source object, so that it needs no reference to one. False by default.
@@ -44,10 +42,8 @@ pub trait Consumer: Send + Sync + 'static {
     /// Returns the reference to the kubeconfig of a remote cluster; `None` for the cluster of the controller.
     fn kube_config(object: &Self::Object) -> Option<&KubeConfig>;
 
-    /// Returns the name of the ServiceAccount to impersonate.
     fn service_account_name(object: &Self::Object) -> Option<&str>;
 
-    /// Returns the delay before the next attempt after a failure.
     fn retry_interval(object: &Self::Object) -> Duration;
 
     /// Reads the references and the progress of an untyped object, which has only the fields of [`Consumer::LINK_SPEC`] and
@@ -56,7 +52,6 @@ pub trait Consumer: Send + Sync + 'static {
         Links::read(object, Self::SOURCE_KINDS, &Self::Object::kind(&()))
     }
 
-    /// Returns namespace and name.
     fn key(object: &Self::Object) -> ObjectKey {
         ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
     }
@@ -67,7 +62,6 @@ pub trait Consumer: Send + Sync + 'static {
         SourceId::resolve(&Self::source_ref(object)?, &namespace, Self::SOURCE_KINDS)
     }
 
-    /// Returns the dependencies of the same kind, with their namespaces filled in.
     fn dependencies(object: &Self::Object) -> Vec<ObjectKey> {
         let namespace = object.namespace().unwrap_or_default();
         let references = Self::depends_on(object);

@@ -23,7 +23,6 @@ use crate::{Clusters, KubeconfigError};
 pub struct Secrets<'a> {
     /// The client with the rights of the controller.
     pub client: &'a Client,
-    /// Namespace of the object.
     pub namespace: &'a str,
     /// Delay before the next attempt after a failure.
     pub retry: Duration,
@@ -36,8 +35,6 @@ impl fmt::Debug for Secrets<'_> {
 }
 
 impl Secrets<'_> {
-    /// # Errors
-    /// If the Secret is missing or cannot be read.
     pub async fn read(&self, name: &str) -> Result<SecretData, Fault> {
         let found = secret::read(self.client, self.namespace, name).await;
         found.map_err(|fault| self.fault(fault.message))
@@ -66,10 +63,6 @@ impl Secrets<'_> {
         Ok(keys)
     }
 
-    /// Returns the credentials of Helm repositories in Secrets.
-    ///
-    /// # Errors
-    /// If a Secret is missing or invalid.
     pub async fn helm_credentials<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -114,9 +107,7 @@ pub async fn kms_role(
 /// needs it.
 pub struct GitSecret {
     pub ctx: Context,
-    /// Namespace of the GitRepository.
     pub namespace: String,
-    /// Name of the Secret.
     pub name: String,
     /// The user to read it as; the controller if absent.
     pub user: Option<String>,

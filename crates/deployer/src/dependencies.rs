@@ -26,7 +26,6 @@ const TOOLKIT: &str = "toolkit.fluxcd.io";
 /// The variables of an expression.
 const VARIABLES: [&str; 2] = ["self", "dep"];
 
-/// Reads dependencies.
 pub(crate) struct Dependencies<'a> {
     pub(crate) client: &'a Client,
     pub(crate) clusters: &'a Clusters,
@@ -82,7 +81,6 @@ impl Dependencies<'_> {
         self.rules.allow(&own, &kind, key, C::retry_interval(object))
     }
 
-    /// Returns the reason to wait for an object of the same kind.
     async fn own_kind<C: Consumer>(
         &self,
         reference: &DependencyReference,
@@ -213,7 +211,6 @@ fn by_expression(
     })
 }
 
-/// Removes the content of a Secret.
 fn hide_secret(object: &mut Json, target: &ObjectRef) {
     if target.is("", "Secret")
         && let Some(map) = object.as_object_mut()

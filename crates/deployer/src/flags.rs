@@ -40,7 +40,6 @@ pub struct ReferenceFlags {
 }
 
 impl ReferenceFlags {
-    /// Returns the rules for kubeconfigs of remote clusters.
     #[must_use]
     pub fn kubeconfigs(&self) -> KubeconfigRules {
         KubeconfigRules {
@@ -57,7 +56,6 @@ impl ReferenceFlags {
         }
     }
 
-    /// Returns the token that is sent with downloads.
     pub(crate) fn token(&self) -> Option<TokenFile> {
         let path = self.artifact_token_file.clone()?;
         let flag = "--artifact-token-file";

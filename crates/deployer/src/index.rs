@@ -23,7 +23,6 @@ use state::State;
 /// Longest wait for the first lists after the start of the process.
 const FIRST_LISTS: Duration = Duration::from_secs(10);
 
-/// An object with the label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledObject {
     /// API group, empty for the core group.

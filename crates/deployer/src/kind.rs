@@ -17,9 +17,7 @@ use crate::{Parts, idle::Ages, removal::RemovalFailure};
 pub struct DeploySpec {
     /// Time between two passes that find nothing changed.
     pub interval: Duration,
-    /// Delay before the next attempt after a failure.
     pub retry: Duration,
-    /// Timeout of a pass.
     pub timeout: Duration,
     /// True if the controller leaves the object alone.
     pub suspend: bool,
@@ -41,18 +39,15 @@ pub struct Inputs<I> {
     pub owner: String,
     /// The calls by which the build read the files of the source; `None` if there were too many.
     pub record: Option<Arc<Record>>,
-    /// The objects that the build read.
     pub objects: Arc<dyn ReadObjects>,
     /// Timeout for reading the objects and asking the source.
     pub timeout: Duration,
-    /// Time until the next pass.
     pub interval: Duration,
     /// The source, and the values that only this kind has.
     pub own: I,
 }
 
 impl<I> Inputs<I> {
-    /// Replaces the part of the kind.
     #[must_use]
     pub fn with<J>(&self, own: J) -> Inputs<J> {
         Inputs {
@@ -70,11 +65,9 @@ impl<I> Inputs<I> {
 pub struct NewRevision<I> {
     /// Its files; `None` if it is known without them that the build would read the same.
     pub files: Option<Arc<dyn Tree>>,
-    /// The inputs with this revision.
     pub own: I,
 }
 
-/// A typed resource that deploys.
 pub trait DeployObject:
     kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + HasStatus
@@ -110,19 +103,15 @@ pub type Start<K> = ControlFlow<Outcome<<K as DeployKind>::Status>, <K as Deploy
 /// of the rest when a step fails. Each step gets the results of the ones before it. `plan`, `report` and `failed` are pure, `fetch` and
 /// `build` change nothing in a cluster.
 pub trait DeployKind: Send + Sync + Sized + 'static {
-    /// The typed resource.
     type Object: DeployObject<Status = Self::Status>;
     /// The whole status of the resource.
     type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
     /// The object as the pass works on it, and its status so far.
     type Draft: Send + Sync;
-    /// A revision of the source.
     type Source: Send + Sync;
     /// The objects to deploy, and the cluster.
     type Built: Send + Sync;
-    /// The decision of `plan`.
     type Decision: Debug + Copy + Send + Sync;
-    /// The results of `act`.
     type Applied: Send;
     /// The reason of an early end.
     type Failure: From<Fault> + Send;
@@ -140,7 +129,6 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
     /// See [`runtime::Reconciler::DROPS_UNKNOWN_STATUS`].
     const DROPS_UNKNOWN_STATUS: bool = false;
 
-    /// Returns the parts of the process.
     fn parts(&self) -> &Parts;
 
     /// Reads the common fields of the spec. Pure.
@@ -342,17 +330,11 @@ impl<I> UnchangedSource<I> {
 
 /// The results of the steps before [`DeployKind::report`].
 pub struct Acted<'a, K: DeployKind> {
-    /// The object, as it was at the start of the pass.
     pub object: &'a K::Object,
-    /// The revision of the source.
     pub source: &'a K::Source,
-    /// The objects that were deployed.
     pub built: &'a K::Built,
-    /// The decision about them.
     pub decision: K::Decision,
-    /// The results of the decision.
     pub applied: K::Applied,
-    /// Duration of the pass so far.
     pub took: Duration,
 }
 

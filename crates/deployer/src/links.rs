@@ -15,11 +15,9 @@ use crate::{
 /// object reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Links {
-    /// The source of its files.
     pub source: Option<SourceId>,
     /// The objects of the same kind that must be ready first.
     pub dependencies: Vec<ObjectKey>,
-    /// `status.lastAttemptedRevision` of the object.
     pub attempted_revision: Option<String>,
     /// True if the status describes the current generation and Ready is True.
     pub ready: bool,
@@ -57,7 +55,6 @@ impl Links {
     }
 }
 
-/// Returns true if the status describes the current generation and Ready is True.
 fn is_ready(object: &DynamicObject) -> bool {
     let observed = object
         .data

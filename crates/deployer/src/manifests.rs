@@ -28,14 +28,12 @@ pub use status::{DeployStatus, inventory_entries};
 pub struct Manifests {
     /// The revision of their source, as status and events have it.
     pub revision: String,
-    /// The manifests, without the labels of the owner.
     pub objects: Vec<Value>,
 }
 
 /// The options of a deployment, from the spec of an object. Pure.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestSpec<'a> {
-    /// The periods and limits.
     pub deploy: DeploySpec,
     /// True if objects that left the manifests are deleted.
     pub prune: bool,
@@ -45,17 +43,13 @@ pub struct ManifestSpec<'a> {
     pub force: bool,
     /// True if the deployed objects are deleted with the object.
     pub delete: bool,
-    /// The ServiceAccount to impersonate.
     pub account: Option<&'a str>,
-    /// The kubeconfig of a remote cluster.
     pub kube_config: Option<&'a KubeConfig>,
 }
 
 /// A kind whose objects deploy a list of manifests to one cluster.
 pub trait ManifestKind: Send + Sync + Sized + 'static {
-    /// The typed resource.
     type Object: DeployObject<Status = Self::Status>;
-    /// The whole status of the resource.
     type Status: DeployStatus;
 
     /// See [`runtime::Reconciler::FINALIZER`].
@@ -99,7 +93,6 @@ pub struct ManifestDeployer<K> {
 }
 
 impl<K: ManifestKind> ManifestDeployer<K> {
-    /// Creates the deployer of a kind.
     pub fn new(kind: K, parts: Parts) -> Self {
         Self { kind, parts }
     }

@@ -17,7 +17,6 @@ pub fn command_failed(command: &str, errors: &[String]) -> String {
     limit(format!("{command} failed. {}", quote(errors)), MESSAGE_BYTES)
 }
 
-/// The result of a command in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The command: `deploy`, `prune`, `validate`.

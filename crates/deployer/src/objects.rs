@@ -10,7 +10,6 @@ use kube::{
 /// Objects in a page of a list.
 const PAGE: u32 = 250;
 
-/// Returns the untyped API of a resource, in one namespace or in all.
 #[must_use]
 pub fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
     api_of(client, resource, namespace)

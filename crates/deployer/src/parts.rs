@@ -75,7 +75,6 @@ impl Parts {
     }
 }
 
-/// Returns the event about a removal.
 pub(crate) fn removal_event(severity: Severity, message: String) -> EventDraft {
     let reason = match severity {
         Severity::Error => Reason::Failed,

@@ -24,7 +24,6 @@ type Deployed<K> = (
     <K as DeployKind>::Applied,
 );
 
-/// Reconciles the objects of a kind that deploys.
 #[derive(Debug)]
 pub struct DeployReconciler<K: DeployKind> {
     kind: K,
@@ -40,7 +39,6 @@ impl<K: DeployKind> DeployReconciler<K> {
         }
     }
 
-    /// Makes a complete pass.
     async fn steps(&self, pass: &Pass<'_, K::Object>) -> Outcome<K::Status> {
         let started = Instant::now();
         let mut draft = match self.kind.start(pass).await {

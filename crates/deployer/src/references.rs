@@ -22,7 +22,6 @@ use crate::{
 /// Maximum delay before a failed download is tried again, where waiting may help.
 const DOWNLOAD_RETRY: Duration = Duration::from_secs(15);
 
-/// An error at the start of the process.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot prepare the directory for artifacts: {0}")]
 pub struct Error(#[from] artifact::Error);

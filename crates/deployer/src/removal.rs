@@ -35,12 +35,10 @@ pub fn time_left(deleted_for: Duration, tried_for: Duration) -> Option<Duration>
     Some(left).filter(|left| !left.is_zero())
 }
 
-/// A removal after which objects may be left.
 #[derive(Debug)]
 pub struct RemovalFailure<R> {
     /// The reason of the fault, and in words.
     pub reason: Reason,
-    /// The failure in words.
     pub why: String,
     /// The objects that are known to be left, in words; empty if none is known.
     pub left: String,
@@ -73,7 +71,6 @@ impl<R> RemovalFailure<R> {
         Fault::retry(self.reason, message)
     }
 
-    /// Describes the end of all attempts.
     fn given_up(&self) -> String {
         let why = &self.why;
         match self.left.as_str() {

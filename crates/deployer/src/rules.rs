@@ -15,7 +15,6 @@ pub struct ReferenceRules {
 }
 
 impl ReferenceRules {
-    /// Reads the rules from the flags.
     #[must_use]
     pub fn new(flags: &CommonFlags) -> Self {
         Self {

@@ -29,7 +29,6 @@ const OUTDATED_RETRY: Duration = Duration::from_secs(2);
 /// The artifact that a source offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceArtifact {
-    /// The source that offers it.
     pub source: SourceId,
     /// The `status.artifact` of the source.
     pub artifact: Artifact,
@@ -67,7 +66,6 @@ impl SourceArtifact {
     /// The message of the fault about a source that has no artifact yet.
     pub const MISSING: &'static str = "Source is not ready, artifact not found";
 
-    /// Returns the revision of the source.
     #[must_use]
     pub fn revision(&self) -> &str {
         &self.artifact.revision
@@ -147,7 +145,6 @@ struct Offered {
 pub struct SeenArtifacts(Arc<Mutex<HashMap<SourceId, Offered>>>);
 
 impl SeenArtifacts {
-    /// Notes the offer of a source in a version; offers of older versions are ignored.
     pub(crate) fn note(&self, source: SourceId, object: &DynamicObject) {
         let version = object.metadata.resource_version.as_deref();
         let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
@@ -187,7 +184,6 @@ impl SeenArtifacts {
         })
     }
 
-    /// Forgets a source that is gone.
     pub(crate) fn forget(&self, source: &SourceId) {
         self.0.lock().remove(source);
     }
@@ -214,7 +210,6 @@ impl SeenArtifacts {
     }
 }
 
-/// The states of sources that are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
     /// The versions that older ones may not replace.

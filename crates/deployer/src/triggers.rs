@@ -25,7 +25,6 @@ use index::{Index, Observation, Offer};
 use known::Change;
 use watched::{Watched, WatchedFields};
 
-/// The fields of sources that are needed.
 struct SourceFields;
 
 impl WatchedFields for SourceFields {
@@ -33,7 +32,6 @@ impl WatchedFields for SourceFields {
     const STATUS: &'static [&'static str] = &["artifact"];
 }
 
-/// The fields of consumers that are needed.
 struct ConsumerFields<C>(PhantomData<C>);
 
 impl<C: Consumer> WatchedFields for ConsumerFields<C> {
@@ -72,7 +70,6 @@ pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'
         .boxed()
 }
 
-/// Notes the offer of a source.
 fn note(seen: &SeenArtifacts, kind: SourceKind, event: &Event<Watched<SourceFields>>) {
     let source = |object: &Watched<SourceFields>| SourceId {
         kind,

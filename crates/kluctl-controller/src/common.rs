@@ -12,7 +12,6 @@ use engine::Confirm;
 use futures::{FutureExt as _, future::BoxFuture};
 use objects::ObjectRef;
 
-/// The objects that a render read besides its files.
 #[derive(Debug)]
 pub(crate) struct BuildReads(engine::ReadObjects);
 
@@ -44,12 +43,10 @@ pub(crate) fn remains<'a>(result: &'a results::CommandResult, known: &'a [Object
     }
 }
 
-/// Asks before a deletion if the objects may belong to deployments of other namespaces.
 #[derive(Debug)]
 pub(crate) struct OwnerCheck<'a>(pub(crate) ForeignOwners<'a>);
 
 impl OwnerCheck<'_> {
-    /// Returns why a deletion was refused.
     pub(crate) fn refusal(self) -> Option<Refusal> {
         self.0.refusal()
     }

@@ -77,7 +77,6 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Returns the limits of rendering.
     #[must_use]
     pub fn rendering(&self) -> tree::Limits {
         tree::Limits {
@@ -105,7 +104,6 @@ impl Flags {
         }
     }
 
-    /// Returns the given flags that have no effect.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
         let mut all = idle([(

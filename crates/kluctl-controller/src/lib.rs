@@ -63,7 +63,7 @@ impl Cli {
 #[must_use]
 pub fn spec(cli: &Cli) -> runtime::Spec {
     runtime::Spec {
-        // Once in the life of a process.
+        // Leaked once in the life of a process.
         name: match &cli.own.original.controller_name {
             Some(name) => name.clone().leak(),
             None => "flux-kluctl-controller",
@@ -82,10 +82,6 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     run_within(ctx, flags, |flux| flux, |gitops| gitops).await
 }
 
-/// Runs all kinds, each within the reconciler that a function makes of its own, until the process ends.
-///
-/// # Errors
-/// If the metrics or the directory for artifacts cannot be created.
 pub async fn run_within<F: Reconciler, G: Reconciler>(
     ctx: Context,
     flags: Flags,

@@ -11,13 +11,11 @@ use runtime::{
     metrics::{Registry, registered},
 };
 
-/// Prefix of all names.
 const PREFIX: &str = "kluctldeployments_";
 /// The modes of deployments, as a label.
 const FULL_DEPLOY: &str = "full-deploy";
 const POKE_IMAGES: &str = "poke-images";
 
-/// The metric families of the controller.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     deploy_seconds: HistogramVec,
@@ -43,7 +41,6 @@ pub struct Metrics {
     sources: Arc<Mutex<HashMap<ObjectKey, [String; 3]>>>,
 }
 
-/// A command of a reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Deploy: applies the objects.
@@ -76,7 +73,6 @@ impl Command {
         }
     }
 
-    /// Returns the name in labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,37 +85,29 @@ impl Command {
     }
 }
 
-/// Counts of a finished command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommandCounts {
     /// Number of changed and new objects.
     pub changed: usize,
-    /// Number of deleted objects.
     pub deleted: usize,
     /// Number of objects that are no longer rendered.
     pub orphans: usize,
-    /// Number of the errors.
     pub errors: usize,
-    /// Number of the warnings.
     pub warnings: usize,
 }
 
-/// Values of the spec of an object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SpecValues {
     /// Period of deployments; `None` if there is none.
     pub interval: Option<Duration>,
     /// `spec.dryRun`, or the flag `--dry-run`.
     pub dry_run: bool,
-    /// `spec.prune` of the object.
     pub prune: bool,
     /// True if the deployed objects are deleted with the object.
     pub delete: bool,
-    /// Number of images that the spec sets.
     pub images: usize,
     /// Kind, namespace and name of the source.
     pub source: String,
-    /// `spec.path` of the object.
     pub path: String,
     /// Reference of the source, as in `refs/heads/main`; empty if it is part of the source.
     pub reference: String,
@@ -189,7 +177,6 @@ impl Metrics {
         })
     }
 
-    /// Records the values of the spec of an object.
     pub fn wanted(&self, key: &ObjectKey, wanted: &SpecValues) {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         let seconds = wanted.interval.map_or(0.0, |interval| interval.as_secs_f64());
@@ -208,7 +195,6 @@ impl Metrics {
         );
     }
 
-    /// Records the start of a deployment.
     pub fn deploy_starts(&self, key: &ObjectKey, seconds_since_epoch: f64) {
         self.deploy_start
             .with_label_values(&[&key.namespace, &key.name])
@@ -251,14 +237,12 @@ impl Metrics {
         set(&self.warnings, &labels, counted.warnings);
     }
 
-    /// Records the Ready condition of an object.
     pub fn ready(&self, key: &ObjectKey, ready: bool) {
         self.ready
             .with_label_values(&[&key.namespace, &key.name])
             .set(ready.into());
     }
 
-    /// Removes the series of a deleted object.
     pub fn forget(&self, key: &ObjectKey) {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         for gauge in [

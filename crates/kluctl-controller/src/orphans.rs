@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 
 use crate::flags::ResultFlags;
 
-/// Number of objects whose results are deleted at the same time.
 const PARALLEL: usize = 8;
 
 /// Reports KluctlDeployments that are gone. Cheap to clone.
@@ -26,7 +25,6 @@ impl GoneObjects {
     }
 }
 
-/// The deletion of the results of objects that are gone.
 #[derive(Debug)]
 pub struct ResultCleaner {
     orphaned: OrphanedResults,
@@ -35,7 +33,6 @@ pub struct ResultCleaner {
 }
 
 impl ResultCleaner {
-    /// Creates the deletion for the results in the namespace of the flags.
     #[must_use]
     pub fn new(ctx: &Context, flags: &ResultFlags) -> (GoneObjects, Self) {
         let (sender, gone) = mpsc::unbounded_channel();

@@ -30,7 +30,6 @@ use tokio::{
 const NAMESPACE: &str = "kluctl-system";
 /// Pause between two looks for the Secret.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Time to connect to another controller.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The command lines that are connected to this controller, or to another one of its namespace; clones share them.
@@ -41,7 +40,6 @@ pub struct SourceOverrides {
     addresses: AddressPolicy,
 }
 
-/// A failure to get certificates or keys from the cluster.
 #[derive(Debug, thiserror::Error)]
 enum MaterialError {
     #[error("cannot read or create the Secret {SECRET} or the ConfigMap {CONFIG_MAP}: {0}")]
@@ -128,7 +126,6 @@ impl SourceOverrides {
     }
 }
 
-/// The files of one command line.
 #[derive(Debug)]
 struct Files {
     overrides: SourceOverrides,

@@ -18,14 +18,12 @@ use crate::{ClusterIdentity, Clusters};
 
 /// Maximum number of questions about rights for one deletion.
 const MAX_REVIEWS: usize = 1000;
-/// Number of questions at a time.
 const CONCURRENT_REVIEWS: usize = 8;
 /// Timeout for all answers; servers of kubeconfigs may not answer at all.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Verbs of which one is needed to deploy an object.
 const VERBS: [&str; 2] = ["create", "patch"];
 
-/// The reason not to delete objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// They may belong to another deployment, in words.

@@ -12,10 +12,8 @@ use tokio::sync::Mutex;
 
 use crate::ClusterIdentity;
 
-/// Time for which a denial is remembered.
 const DENIED_FOR: Duration = Duration::from_secs(600);
 
-/// The knowledge about the identity.
 #[derive(Debug, Default)]
 enum Known {
     #[default]
@@ -36,7 +34,6 @@ impl Known {
     }
 }
 
-/// The identity of the cluster of the controller, which is read once. Clones share it.
 #[derive(Debug, Clone)]
 pub struct OwnClusterId {
     cluster: Cluster,
@@ -44,7 +41,6 @@ pub struct OwnClusterId {
 }
 
 impl OwnClusterId {
-    /// Prepares reading it over a connection.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self {
@@ -78,7 +74,6 @@ impl OwnClusterId {
     }
 }
 
-/// A denial to read the identity of a remote cluster.
 #[derive(Debug)]
 struct Denial {
     /// Generation of the object that deploys to it.
@@ -122,7 +117,6 @@ impl RemoteDenials {
         }
     }
 
-    /// Forgets an object.
     pub fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }

@@ -33,17 +33,14 @@ pub enum Occasion {
 /// The facts that the search depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFacts<'a> {
-    /// The occasion of the search.
     pub occasion: Occasion,
     /// True if orphans of all items are pruned, and the last prune had no errors: then the last deployment left none.
     pub pruned: bool,
-    /// The last deployment.
     pub last: &'a LastDeployment,
     /// The objects with the discriminator that the index knows; `None` without an index of the target cluster.
     pub indexed: Option<&'a [LabelledObject]>,
     /// The objects of the last result in the status, as far as they are known.
     pub previous: Option<&'a [ObjectRef]>,
-    /// The rendered objects.
     pub rendered: &'a [ObjectRef],
 }
 
@@ -70,7 +67,6 @@ pub fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
     })
 }
 
-/// Returns the identity of an object of the index.
 pub fn id(object: &LabelledObject) -> ObjectId {
     ObjectId {
         group: object.group.clone(),

@@ -17,7 +17,6 @@ use runtime::ObjectKey;
 pub struct Ages {
     /// Time since the cluster was last compared with the rendered objects.
     pub since_compared: Option<Duration>,
-    /// Time since the last validation.
     pub since_validated: Option<Duration>,
 }
 
@@ -54,7 +53,6 @@ pub struct KnownDeployment {
     pub objects: Arc<AppliedVersions>,
 }
 
-/// The state of one object.
 #[derive(Debug, Default)]
 struct Entry {
     compared: Option<Instant>,
@@ -84,7 +82,6 @@ fn next_sweep() -> Instant {
     Instant::now() + SWEEP.mul_f64(0.9 + fastrand::f64() / 5.0)
 }
 
-/// The state of all objects.
 #[derive(Debug, Default)]
 pub struct DeploymentStates(Mutex<HashMap<ObjectKey, Entry>>);
 
@@ -99,7 +96,6 @@ impl DeploymentStates {
         }
     }
 
-    /// Records a deployment or comparison.
     pub fn compared(&self, key: &ObjectKey, seen: AppliedVersions) {
         let mut entries = self.0.lock();
         let entry = entries.entry(key.clone()).or_default();
@@ -107,22 +103,18 @@ impl DeploymentStates {
         entry.seen = seen;
     }
 
-    /// Records a validation.
     pub fn validated(&self, key: &ObjectKey) {
         self.0.lock().entry(key.clone()).or_default().validated = Some(Instant::now());
     }
 
-    /// Returns the time since the last search for orphans.
     pub fn orphans_age(&self, key: &ObjectKey) -> Option<Duration> {
         self.0.lock().get(key)?.orphans.map(|then| then.elapsed())
     }
 
-    /// Records a search for orphans.
     pub fn searched_orphans(&self, key: &ObjectKey) {
         self.0.lock().entry(key.clone()).or_default().orphans = Some(Instant::now());
     }
 
-    /// Returns the objects with fields that other managers hold.
     pub fn contested(&self, key: &ObjectKey) -> HashSet<ObjectId> {
         self.0
             .lock()
@@ -131,7 +123,6 @@ impl DeploymentStates {
             .unwrap_or_default()
     }
 
-    /// Records the objects with fields that other managers hold.
     pub fn note_contested(&self, key: &ObjectKey, contested: HashSet<ObjectId>) {
         self.0.lock().entry(key.clone()).or_default().contested = contested;
     }
@@ -209,7 +200,6 @@ impl DeploymentStates {
             .elapsed()
     }
 
-    /// Drops the state of an object.
     pub fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }

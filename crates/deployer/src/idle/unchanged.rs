@@ -39,7 +39,6 @@ impl KnownObjects<'_> {
 #[derive(Debug)]
 struct UnchangedPass<I> {
     until: Instant,
-    /// Fingerprint of the spec.
     spec: u64,
     /// Fingerprint of the objects with the owner label that were not applied, such as those that other controllers made.
     others: u64,

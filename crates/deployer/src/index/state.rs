@@ -10,22 +10,17 @@ use runtime::ObjectKey;
 use super::LabelledObject;
 use crate::triggers::known::{Change, Effect, Known};
 
-/// The state of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Labelled {
-    /// The value of the label.
     pub(super) value: Box<str>,
-    /// The resourceVersion.
     pub(super) version: Box<str>,
 }
 
-/// Group and kind.
 pub(super) type KindName = Arc<(String, String)>;
 
 /// A kind with the watch that may change its objects: one that began later for the same kind replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WatchedKind {
-    /// Group and kind.
     pub(super) name: KindName,
     watch: u64,
 }
@@ -54,7 +49,6 @@ struct KindState {
     watch: u64,
 }
 
-/// All kinds with their objects.
 #[derive(Debug, Default)]
 pub(super) struct State {
     phase: Phase,

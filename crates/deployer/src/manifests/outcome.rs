@@ -18,13 +18,11 @@ const REVISION: &str = "revision";
 /// Delay before the next pass after one that something newer ended.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// Returns the metadata of events about a revision.
 pub(super) fn metadata(revision: Option<&str>) -> BTreeMap<String, String> {
     let revision = revision.map(|revision| (REVISION.to_owned(), revision.to_owned()));
     revision.into_iter().collect()
 }
 
-/// Returns the fault of a pass that ended for something newer.
 pub(super) fn superseded() -> Fault {
     Fault::wait(
         AT_ONCE,
@@ -33,12 +31,10 @@ pub(super) fn superseded() -> Fault {
     )
 }
 
-/// Returns the fault of an operation that failed as a whole.
 pub(super) fn fault(error: &apply::Error, retry: Duration) -> Fault {
     Fault::wait(retry, Reason::ReconciliationFailed, error.to_string())
 }
 
-/// Returns the status at the start of the work on a new generation.
 pub(super) fn progressing<O>(object: &O, now: &Time) -> O::Status
 where
     O: DeployObject,
@@ -102,7 +98,6 @@ where
     }
 }
 
-/// Returns the outcome of a pass that applied manifests.
 pub(super) fn done<O>(
     object: &O,
     revision: &str,
@@ -195,7 +190,6 @@ fn open(waited: &SetWaited) -> Vec<String> {
         .collect()
 }
 
-/// Describes the objects that could not be deleted.
 pub(super) fn undeleted(pruned: &Pruned) -> String {
     let failed = pruned.outcomes.iter().filter(|outcome| outcome.result.is_err());
     let mut errors: Vec<String> = failed.map(ToString::to_string).collect();
@@ -204,7 +198,6 @@ pub(super) fn undeleted(pruned: &Pruned) -> String {
     message::quote(&errors)
 }
 
-/// Describes the objects that a removal deleted.
 pub(super) fn deleted(pruned: &Pruned) -> String {
     let names = pruned
         .outcomes

@@ -10,13 +10,10 @@ use serde::{Serialize, de::DeserializeOwned};
 pub trait DeployStatus:
     Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static
 {
-    /// The conditions.
     fn conditions(&self) -> &Vec<Condition>;
 
-    /// The conditions, to change them.
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
 
-    /// Sets the observed generation, and the handled value of the annotation that requests a pass.
     fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>);
 
     /// The revision that was applied last.
@@ -25,10 +22,8 @@ pub trait DeployStatus:
     /// Sets the revision that was attempted, and applied if `is_applied`.
     fn set_revision(&mut self, revision: &str, is_applied: bool);
 
-    /// The objects that were applied.
     fn inventory(&self) -> Vec<ObjectRef>;
 
-    /// Sets the objects that were applied.
     fn set_inventory(&mut self, inventory: &[ObjectRef]);
 }
 

@@ -50,7 +50,6 @@ impl SeenSources {
         }
     }
 
-    /// Drops the state of an object.
     pub(crate) fn forget(&self, object: &ObjectKey) {
         self.0.lock().remove(object);
     }

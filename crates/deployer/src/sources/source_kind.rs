@@ -8,12 +8,10 @@ use runtime::ObjectKey;
 
 macro_rules! source_kinds {
     ($($(#[$doc:meta])* $kind:ident: $plural:literal, $group:expr, [$($version:literal),+];)+) => {
-        /// A kind of source that produces artifacts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum SourceKind { $($(#[$doc])* $kind),+ }
 
         impl SourceKind {
-            /// All kinds of sources.
             pub const ALL: &'static [Self] = &[$(Self::$kind),+];
 
             /// Returns the name of the kind, as in `GitRepository`.
@@ -58,7 +56,6 @@ source_kinds! {
 }
 
 impl SourceKind {
-    /// Finds a kind by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
@@ -70,7 +67,6 @@ impl SourceKind {
         self.versions().first().copied().unwrap_or_default()
     }
 
-    /// Returns the resource in a version.
     #[must_use]
     pub fn resource(self, version: &str) -> ApiResource {
         let kind = GroupVersionKind::gvk(self.group(), version, self.name());
@@ -87,9 +83,7 @@ impl fmt::Display for SourceKind {
 /// The kind, namespace and name of a source. Displays as `GitRepository/apps/shop`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId {
-    /// Kind of the source.
     pub kind: SourceKind,
-    /// Namespace and name of the source.
     pub key: ObjectKey,
 }
 

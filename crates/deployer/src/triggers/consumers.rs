@@ -44,7 +44,6 @@ impl Consumers {
         keys.filter_map(|key| Some((key, self.known.get(key)?)))
     }
 
-    /// Returns the objects that depend on another.
     pub(super) fn of_dependency(&self, dependency: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.by_dependency.get(dependency).into_iter().flatten()
     }

@@ -15,9 +15,7 @@ use crate::{Links, SourceId, SourceKind};
 /// A change of a source or of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Observation {
-    /// A source of this kind changed.
     Source(SourceKind, Change<Offer>),
-    /// A consumer changed.
     Consumer(Change<Links>),
 }
 
@@ -41,7 +39,6 @@ impl Offer {
     }
 }
 
-/// All known sources and consumers.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     sources: HashMap<SourceKind, Known<Offer>>,
@@ -115,7 +112,6 @@ impl Index {
             .collect()
     }
 
-    /// Returns triggers for the objects that depend on another.
     fn dependents_of(&self, dependency: &ObjectKey) -> Vec<Trigger> {
         let dependents = self.consumers.of_dependency(dependency);
         dependents.cloned().map(Trigger::from).collect()

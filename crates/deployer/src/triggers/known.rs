@@ -12,9 +12,7 @@ use super::watched::Watched;
 pub(crate) enum Change<T> {
     /// A list begins.
     ListStarted,
-    /// The object exists, with this state.
     Exists(ObjectKey, T),
-    /// The object was deleted.
     Deleted(ObjectKey),
     /// All objects of the list were seen.
     ListDone,
@@ -36,7 +34,6 @@ impl<T> Change<T> {
     }
 }
 
-/// The effect of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect<T> {
     /// An object is new or may have changed: its state before (the default if it is new) and now.
@@ -63,12 +60,10 @@ impl<T> Default for Known<T> {
 }
 
 impl<T: Clone + Default> Known<T> {
-    /// Returns the state of an object.
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&T> {
         self.objects.get(key)
     }
 
-    /// Applies a change.
     pub(crate) fn apply(&mut self, change: Change<T>) -> Effect<T> {
         match change {
             Change::ListStarted => {

@@ -35,7 +35,6 @@ fn read_labelled(object: &DynamicObject, labels: &BTreeMap<String, String>) -> O
     (labels.iter().all(has) && !goes_with_everything(object)).then(|| Claim::of(object, "KluctlDeployment"))
 }
 
-/// Reads the claim of an object of `gitops.kluctl.io`.
 fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Claim> {
     let noted = object.data.pointer("/status/targetKey/discriminator");
     let is_set = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_bool) == Some(true);
@@ -57,13 +56,11 @@ fn goes_with_everything(object: &DynamicObject) -> bool {
     object.metadata.deletion_timestamp.is_some() && deletes && !is_set("/spec/suspend")
 }
 
-/// The words of messages about owners of the same objects.
 pub(crate) const WORDS: ClaimWords = ClaimWords {
     kind: "KluctlDeployment",
     mark: "discriminator",
 };
 
-/// The object that asks for its sharers.
 #[derive(Debug, Clone)]
 pub(crate) struct Claimant {
     pub(crate) key: ObjectKey,
@@ -71,7 +68,6 @@ pub(crate) struct Claimant {
     pub(crate) is_successor: bool,
 }
 
-/// Finds the other objects that deploy with a discriminator.
 pub(crate) struct Sharing<'a> {
     pub(crate) client: &'a Client,
     /// The namespace that is searched; all if absent.
@@ -124,7 +120,6 @@ impl Sharing<'_> {
     }
 }
 
-/// Returns the fault of a list that was to show if there are others.
 fn unlisted(what: &str, error: &kube::Error) -> Fault {
     let message = format!(
         "cannot list other KluctlDeployments to see if {what}: {}",
@@ -142,7 +137,6 @@ impl Claimant {
     }
 }
 
-/// Returns the KluctlDeployment of `gitops.kluctl.io`.
 pub(crate) fn successor() -> ApiResource {
     let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
     ApiResource::from_gvk_with_plural(&kind, "kluctldeployments")

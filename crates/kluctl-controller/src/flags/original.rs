@@ -56,7 +56,6 @@ pub struct OriginalFlags {
 }
 
 impl OriginalFlags {
-    /// Returns the given flags that have no effect.
     pub(super) fn idle(&self) -> Vec<Idle> {
         const GO: &str = "it is specific to the Go runtime";
         idle([
@@ -102,7 +101,6 @@ pub struct ResultFlags {
 }
 
 impl ResultFlags {
-    /// Returns the number of results to keep.
     #[must_use]
     pub fn keep(&self) -> results::Retention {
         results::Retention {

@@ -60,7 +60,6 @@ pub fn triggers(ctx: &Context, controller: &Controller) -> BoxStream<'static, Tr
     deployer::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered())
 }
 
-/// The object of a pass, with the status that is written on the way.
 #[derive(Debug)]
 pub struct Draft {
     object: KluctlDeployment,
@@ -69,7 +68,6 @@ pub struct Draft {
 }
 
 impl Controller {
-    /// Returns the parts that other kinds of the process use, too.
     #[must_use]
     pub fn shared(&self) -> SharedParts {
         SharedParts {

@@ -44,7 +44,6 @@ const JUST_NOW: Duration = Duration::from_secs(10);
 /// Delay before the next pass if the object or its source changed during a deployment.
 const START_OVER: Duration = Duration::from_secs(1);
 
-/// Results of the commands of a pass.
 #[derive(Debug, Default)]
 pub struct CommandResults {
     pub(super) deploy: Option<CommandDone>,
@@ -60,7 +59,6 @@ pub struct CommandResults {
     pub(super) confirmed: bool,
 }
 
-/// A pass that executes its plan.
 struct Deployment<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,
@@ -70,7 +68,6 @@ struct Deployment<'a> {
     dry_run: bool,
 }
 
-/// The result of the deployment.
 #[derive(Default)]
 struct Deployed {
     done: Option<CommandDone>,
@@ -78,7 +75,6 @@ struct Deployed {
     orphans: Option<usize>,
     /// All objects of a deployment that applied all of them, and the orphans that it saw.
     objects: Option<Vec<ObjectRef>>,
-    /// True if it saw all orphans.
     complete: bool,
     /// The kinds that it searched for orphans; all if absent.
     kinds: Option<SearchedKinds>,
@@ -192,7 +188,6 @@ fn failed(done: &Option<CommandDone>) -> bool {
 }
 
 impl Deployment<'_> {
-    /// Applies all rendered objects.
     async fn deploy(&self, why: ApplyReason) -> Result<Deployed, Fault> {
         let (memory, started) = (&self.controller.parts.states, Instant::now());
         let last = memory.begin_deployment(self.key);
@@ -408,12 +403,10 @@ impl Deployment<'_> {
         }
     }
 
-    /// Returns the objects that may have been deployed before; `None` if they are not known.
     fn previous(&self) -> Option<Vec<ObjectRef>> {
         inventory::deployed_objects(self.object)
     }
 
-    /// Returns the fault of a deployment that ended for something newer.
     async fn superseded(&self) -> Fault {
         self.controller
             .superseded_by(self.object, Some(self.artifact))

@@ -20,15 +20,12 @@ use deployer::{retried_after, working};
 /// Maximum size of the target in the status in bytes.
 const TARGET_BYTES: usize = 48 << 10;
 
-/// A rendered project, and the cluster to deploy it to.
 #[derive(Debug)]
 pub struct Built {
     pub(crate) cluster: Cluster,
     pub(crate) identity: Arc<ClusterIdentity>,
     pub(crate) rendered: Rendered,
-    /// The hash of the rendered objects.
     pub(crate) hash: String,
-    /// The commits of the repositories that the project includes.
     pub(crate) involved: Vec<PinnedSource>,
     /// The objects that the render depends on besides the artifact and the spec; `None` if it depends on anything else.
     pub(crate) outside: Option<ReadObjects>,
@@ -39,7 +36,6 @@ pub struct Built {
 }
 
 impl Built {
-    /// Returns the discriminator of the deployed objects.
     pub(crate) fn discriminator(&self) -> Option<&str> {
         self.rendered.target.discriminator.as_deref()
     }
@@ -49,7 +45,6 @@ impl Built {
         raw_target(&self.rendered.target, previous, started)
     }
 
-    /// Returns the references of all rendered objects.
     pub(crate) fn references(&self) -> Vec<ObjectRef> {
         let objects = self.rendered.objects();
         objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
@@ -161,7 +156,6 @@ fn render_fault(error: &engine::Error, retry: Duration) -> Fault {
     }
 }
 
-/// Returns the request to render an object. Pure.
 fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
     let spec = &object.spec;
     let renames = spec

@@ -8,7 +8,6 @@ use runtime::ObjectKey;
 
 use super::spec;
 
-/// The KluctlDeployment of `flux.kluctl.io` as a consumer of sources.
 #[derive(Debug)]
 pub(crate) struct FluxKluctlDeployment;
 
@@ -46,7 +45,6 @@ impl Consumer for FluxKluctlDeployment {
     }
 }
 
-/// Returns namespace and name of an object.
 #[must_use]
 pub(crate) fn key(object: &KluctlDeployment) -> ObjectKey {
     FluxKluctlDeployment::key(object)

@@ -14,7 +14,6 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Reconciles the KluctlDeployments of `flux.kluctl.io`.
 #[derive(Debug)]
 pub struct Controller {
     pub(super) parts: Parts,
@@ -31,10 +30,6 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts without any knowledge of earlier passes.
-    ///
-    /// # Errors
-    /// If the directory for artifacts cannot be created, or a metric of the same name is registered.
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
         let limits = flags.references.fetching(flags.rendering());
@@ -70,7 +65,6 @@ impl Controller {
         self.dry_run || object.spec.dry_run
     }
 
-    /// Lists the other objects that deploy with this discriminator.
     pub(super) async fn sharers(
         &self,
         object: &KluctlDeployment,
@@ -81,7 +75,6 @@ impl Controller {
         sharing.sharers(&itself, discriminator, own).await
     }
 
-    /// Returns the search for objects that share labels with an object, and that object in its terms.
     pub(super) fn sharing(&self, object: &KluctlDeployment) -> (Sharing<'_>, Claimant) {
         let sharing = Sharing {
             client: self.client(),

@@ -6,7 +6,6 @@ use api::kluctl::KluctlDeploymentStatus;
 use engine::discriminator;
 use yaml::{Map, Value};
 
-/// Field of the target.
 const FIELD: &str = "previousDiscriminators";
 /// Maximum number of remembered discriminators.
 const MOST: usize = 16;
@@ -37,7 +36,6 @@ pub(super) fn previous(status: Option<&KluctlDeploymentStatus>, current: Option<
     found
 }
 
-/// Adds the previous discriminators to a target.
 pub(super) fn remember(target: &mut Map, previous: &[String]) {
     if !previous.is_empty() {
         let list: Vec<Value> = previous.iter().map(|one| Value::from(one.as_str())).collect();

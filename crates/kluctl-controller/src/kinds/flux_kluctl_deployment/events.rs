@@ -12,14 +12,12 @@ use runtime::{EventDraft, Severity};
 use super::{report::Report, spec, status::Failure};
 use deployer::message;
 
-/// Metadata key for the revision of an event.
 const REVISION: &str = "flux.kluctl.io/revision";
 /// Metadata key that asks to update the status of the commit.
 const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
 /// The revision in events about a source whose access is denied.
 const UNKNOWN: &str = "unknown";
 
-/// Returns the event of a pass that could not deploy.
 pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     let fault = &failure.fault;
     let (severity, message) = match (fault.reason, fault.class) {
@@ -122,7 +120,6 @@ pub(crate) fn of_done(
     events
 }
 
-/// Returns true if the stored status is not about the current spec.
 fn spec_changed(object: &KluctlDeployment) -> bool {
     let observed = object
         .status

@@ -9,7 +9,6 @@ use objects::ObjectRef;
 use results::Inventory;
 use yaml::Map;
 
-/// Field of the target.
 const FIELD: &str = "begunInventory";
 
 /// Returns the inventory of deployments that began and have no result; `None` if there are none.
@@ -56,7 +55,6 @@ pub(super) fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash
     })
 }
 
-/// Adds an inventory to a target.
 pub(super) fn remember(target: &mut Map, begun: Option<&Inventory>) {
     if let Some(begun) = begun {
         target.insert(FIELD, begun.to_value());

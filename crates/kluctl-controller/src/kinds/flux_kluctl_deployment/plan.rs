@@ -12,12 +12,9 @@ const MIN_RECHECK: Duration = Duration::from_secs(1);
 /// Maximum delay before an object that is not ready is checked again.
 const MAX_RECHECK: Duration = Duration::from_secs(60);
 
-/// The period of something that is done by schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Period {
-    /// Each time this period has passed.
     Every(Duration),
-    /// Never by schedule.
     Never,
 }
 
@@ -27,7 +24,6 @@ impl Period {
         matches!(self, Self::Every(period) if since >= period.mul_f32(0.9))
     }
 
-    /// Returns the time until the period has passed.
     fn left(self, since: Duration) -> Option<Duration> {
         match self {
             Self::Every(period) => Some(period.saturating_sub(since)),
@@ -36,23 +32,16 @@ impl Period {
     }
 }
 
-/// The last deployment in the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastDeploy<'a> {
-    /// Hash of the deployed objects.
     pub hash: &'a str,
-    /// True if it had errors.
     pub failed: bool,
 }
 
-/// The facts that the plan depends on, after the project was rendered.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts<'a> {
-    /// The hash of the rendered objects.
     pub hash: &'a str,
-    /// The last deployment; `None` if there was none.
     pub last_deploy: Option<LastDeploy<'a>>,
-    /// True if the spec changed since the last pass.
     pub spec_changed: bool,
     /// True if the deploy annotation has a value that was not handled yet.
     pub deploy_requested: bool,
@@ -60,7 +49,6 @@ pub(crate) struct Facts<'a> {
     pub reconcile_requested: bool,
     /// True if the last pass ended before it could deploy.
     pub recovering: bool,
-    /// True if all changes are dry runs.
     pub dry_run: bool,
     /// True if another hash is a reason to deploy at once; otherwise it is one as soon as the period has passed.
     pub deploy_on_changes: bool,
@@ -68,38 +56,26 @@ pub(crate) struct Facts<'a> {
     pub deploy_period: Period,
     /// True if a request to reconcile requests a comparison, too: not if there is a period for it in the spec.
     pub compare_on_request: bool,
-    /// Time since the last deployment or comparison.
     pub since_compared: Duration,
-    /// True if orphans are pruned.
     pub prune: bool,
-    /// True if the last prune had errors.
     pub last_prune_failed: bool,
-    /// True if readiness is validated.
     pub validate: bool,
-    /// Period of the validations of readiness.
     pub validate_period: Period,
-    /// Time since the last validation; `None` if there is no result.
     pub since_validated: Option<Duration>,
-    /// True if the last validation had errors.
     pub last_validate_failed: bool,
 }
 
-/// The reason to apply all objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyReason {
-    /// There is no deployment yet.
     NeverDeployed,
     /// The deploy annotation asks for it.
     Requested,
-    /// The spec changed.
     SpecChanged,
     /// Other objects were rendered than those last deployed.
     ObjectsChanged,
-    /// The last deployment had errors.
     LastFailed,
 }
 
-/// The decision about the rendered objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deploy {
     /// All of them are applied.
@@ -110,10 +86,8 @@ pub enum Deploy {
     Nothing,
 }
 
-/// The decision about orphans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prune {
-    /// Pruning is off.
     Disabled,
     /// They are pruned.
     Run,
@@ -123,29 +97,21 @@ pub enum Prune {
     NotNow,
 }
 
-/// The decision about readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validate {
-    /// Validation is off.
     Disabled,
-    /// It is validated.
     Run,
     /// It is validated if something was deployed.
     IfDeployed,
 }
 
-/// The plan of a pass with a rendered project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The decision about the rendered objects.
     pub deploy: Deploy,
-    /// The decision about orphans.
     pub prune: Prune,
-    /// The decision about readiness.
     pub validate: Validate,
 }
 
-/// Decides about a rendered project.
 #[must_use]
 pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     let deploy = deploy(facts);
@@ -229,12 +195,9 @@ pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Resu
     }
 }
 
-/// The labels that select the deployed objects of a KluctlDeployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selector<'a> {
-    /// None do.
     Nothing,
-    /// The label with the discriminator.
     Discriminator(&'a str),
     /// All of these together, on objects without a discriminator: `status.commonLabels` of releases before 0.14.
     CommonLabels(&'a BTreeMap<String, String>),
@@ -271,7 +234,6 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// Names the labels that other objects have in common with this one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CommonLabels(_) => "labels in status.commonLabels",
@@ -280,16 +242,11 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// The facts that the removal of an object depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct RemovalFacts<'a> {
-    /// `spec.suspend` of the object.
     pub suspended: bool,
-    /// `spec.delete` of the object.
     pub delete: Option<bool>,
-    /// `spec.prune` of the object.
     pub prune: bool,
-    /// Selector of the deployed objects.
     pub selector: Selector<'a>,
     /// True if an object of `gitops.kluctl.io` with the same name took over.
     pub handed_over: bool,
@@ -297,37 +254,26 @@ pub(crate) struct RemovalFacts<'a> {
     pub sharers: &'a [String],
 }
 
-/// The decision about the deployed objects of a deleted KluctlDeployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// They are deleted.
     Delete,
-    /// They stay in the cluster.
     Keep(KeepReason),
 }
 
-/// The reason to keep deployed objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeepReason {
-    /// Neither `spec.delete` nor `spec.prune` is on.
     NotAsked,
-    /// The object is suspended.
     Suspended,
     /// A `gitops.kluctl.io` object of the same name took over.
     HandedOver,
-    /// There is no discriminator that selects the objects.
     NoDiscriminator,
-    /// The discriminator is not a valid label value.
     InvalidDiscriminator,
-    /// Another KluctlDeployment has the same discriminator.
     Shared(String),
     /// A common label is not a valid label.
     InvalidCommonLabels,
-    /// Another KluctlDeployment has the same common labels.
     SharedCommonLabels(String),
 }
 
-/// Decides about the deployed objects of a deleted KluctlDeployment.
 #[must_use]
 pub(crate) fn removal(facts: &RemovalFacts<'_>) -> Removal {
     if !facts.delete.unwrap_or(facts.prune) {
@@ -345,10 +291,8 @@ pub(crate) fn removal(facts: &RemovalFacts<'_>) -> Removal {
     }
 }
 
-/// The facts that the next pass depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
-    /// `spec.interval` of the object.
     pub interval: Duration,
     /// Period of comparisons, and the time since the last one.
     pub deploy: (Period, Duration),

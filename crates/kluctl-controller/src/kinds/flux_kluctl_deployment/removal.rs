@@ -24,7 +24,6 @@ use crate::{
 };
 
 impl Controller {
-    /// Deletes the deployed objects, or leaves them.
     pub(super) async fn remove_deployed(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -98,7 +97,6 @@ impl Controller {
         }
     }
 
-    /// Lists the other objects whose deployed objects a selector selects, too.
     async fn removal_sharers(
         &self,
         object: &KluctlDeployment,

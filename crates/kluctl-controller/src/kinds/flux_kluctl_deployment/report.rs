@@ -13,10 +13,8 @@ use results::Inventory;
 use super::spec;
 use deployer::message::{self, Part};
 
-/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CommandDone {
-    /// Summary of the command.
     pub message: String,
     /// Errors that name their object; empty if it succeeded.
     pub errors: Vec<String>,
@@ -28,47 +26,31 @@ pub(crate) struct CommandDone {
     pub raw: String,
 }
 
-/// The results of a pass that rendered the project.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
-    /// The revision of the artifact.
     pub revision: String,
-    /// The hash of the rendered objects.
     pub hash: String,
-    /// The repositories that the project includes.
     pub involved: Vec<InvolvedRepo>,
-    /// Discriminator of the deployed objects.
     pub discriminator: Option<String>,
-    /// The resolved target as YAML.
     pub raw_target: String,
-    /// Previous discriminators whose objects may be left.
     pub previous: Vec<String>,
     /// Objects with previous discriminators that this pass found and left, because pruning is off.
     pub left: Vec<String>,
-    /// Result of the deployment, if there was one.
     pub deploy: Option<CommandDone>,
     /// True if a deployment was due, and found everything deployed: its time is noted.
     pub confirmed: bool,
-    /// Result of the prune, if there was one.
     pub prune: Option<CommandDone>,
-    /// Result of the validation, if there was one.
     pub validate: Option<CommandDone>,
     /// The kinds and namespaces of all objects that may be deployed now; `None` if they did not change.
     pub inventory: Option<Inventory>,
-    /// True if all changes were dry runs.
     pub dry_run: bool,
-    /// Time since the last deployment or comparison.
     pub since_compared: Duration,
-    /// Time since the last validation.
     pub since_validated: Duration,
-    /// Duration of the pass.
     pub took: Duration,
 }
 
-/// Maximum number of repositories in a status.
 const MAX_REPOS: usize = 50;
 
-/// Returns the repositories that a project includes, as the status shows them. Pure.
 pub(crate) fn involved(pinned: &[PinnedSource]) -> Vec<InvolvedRepo> {
     let mut repos: Vec<InvolvedRepo> = Vec::new();
     for PinnedSource {
@@ -241,7 +223,6 @@ fn was_denied(status: &KluctlDeploymentStatus) -> bool {
         && ready.is_some_and(|ready| ready.reason == Reason::AccessDenied.as_str())
 }
 
-/// Returns the error in the stored result of a command.
 #[must_use]
 pub(crate) fn failure_of(result: Option<&ReconcileResult>) -> Option<&str> {
     result

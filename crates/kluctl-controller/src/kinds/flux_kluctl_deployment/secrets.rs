@@ -66,7 +66,6 @@ impl Controller {
         }
     }
 
-    /// Returns the keys of SOPS; `None` without `spec.decryption`.
     async fn decryption_keys(
         &self,
         object: &KluctlDeployment,

@@ -15,15 +15,12 @@ use tree::Tree;
 
 use super::{consumer::key, controller::Controller, spec};
 
-/// The source of a pass.
 pub enum ProjectSource {
-    /// The artifact of a source object.
     Artifact(Box<SourceArtifact>),
     /// A commit of the repository of `spec.source`.
     Git(GitProject),
 }
 
-/// A fetched commit.
 pub struct GitProject {
     /// Reference and commit, as in `refs/heads/main/5394cb7f`.
     revision: String,
@@ -31,7 +28,6 @@ pub struct GitProject {
 }
 
 impl ProjectSource {
-    /// Returns the revision of the project.
     pub(super) fn revision(&self) -> &str {
         match self {
             Self::Artifact(artifact) => artifact.revision(),

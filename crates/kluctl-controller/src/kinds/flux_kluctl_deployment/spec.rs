@@ -11,18 +11,12 @@ use tree::TreePath;
 
 use super::{consumer::FluxKluctlDeployment, plan::Period};
 
-/// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Values of `spec.deployMode`.
 const FULL_DEPLOY: &str = "full-deploy";
 const POKE_IMAGES: &str = "poke-images";
-/// Minimum timeout of a pass.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Refuses invalid values and fields that are not supported.
-///
-/// # Errors
-/// A stalling fault that names the field and its value.
 pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     let spec = &object.spec;
     unsupported(spec)?;
@@ -34,7 +28,6 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     path(spec).map(drop)
 }
 
-/// Refuses fields that are not supported.
 fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     let wanted = spec.source.as_ref().and_then(|source| source.reference.as_ref());
     let fields = [
@@ -136,7 +129,6 @@ fn secrets(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     })
 }
 
-/// Refuses fixed images without a name or a replacement.
 fn fixed_images(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     for (i, image) in spec.images.iter().enumerate() {
         for (field, text) in [("image", &image.image), ("resultImage", &image.result_image)] {
@@ -165,7 +157,6 @@ pub(crate) fn images(spec: &KluctlDeploymentSpec) -> Vec<FixedImage> {
     images.collect()
 }
 
-/// Returns the part of the project that is deployed.
 #[must_use]
 pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
     Inclusion {
@@ -176,7 +167,6 @@ pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
     }
 }
 
-/// Returns true if only the images of deployed objects are replaced.
 #[must_use]
 pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
     spec.deploy_mode.as_deref() == Some(POKE_IMAGES)
@@ -219,10 +209,6 @@ fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Faul
     Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
 }
 
-/// Returns the directory of the project in its source.
-///
-/// # Errors
-/// If it leads out of the source.
 pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
     let field = if spec.source.is_some() {
         "spec.source.path"
@@ -233,7 +219,6 @@ pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
         .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("{field}: {error}")))
 }
 
-/// Returns the directory of the project as it is written.
 #[must_use]
 pub(crate) fn path_text(spec: &KluctlDeploymentSpec) -> &str {
     let path = match &spec.source {
@@ -243,20 +228,17 @@ pub(crate) fn path_text(spec: &KluctlDeploymentSpec) -> &str {
     path.unwrap_or_default()
 }
 
-/// Returns the time between two passes without a change.
 #[must_use]
 pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
     spec.interval.as_duration().max(SHORTEST)
 }
 
-/// Returns the delay before the next attempt after a failure.
 #[must_use]
 pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
     spec.retry_interval
         .map_or_else(|| interval(spec), |retry| retry.as_duration().max(SHORTEST))
 }
 
-/// Returns the timeout of a pass.
 #[must_use]
 pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
     let fallback = match spec.deploy_interval {
@@ -275,7 +257,6 @@ pub(crate) fn deploy_period(spec: &KluctlDeploymentSpec) -> Period {
     period(spec, spec.deploy_interval)
 }
 
-/// Returns the period of validations.
 #[must_use]
 pub(crate) fn validate_period(spec: &KluctlDeploymentSpec) -> Period {
     period(spec, spec.validate_interval)

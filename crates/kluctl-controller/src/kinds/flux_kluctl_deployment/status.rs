@@ -21,7 +21,6 @@ use deployer::{SourceArtifact, message};
 pub(crate) struct Failure {
     /// The attempted revision; `None` if the source was not read.
     pub revision: Option<String>,
-    /// The fault that ended the pass.
     pub fault: Fault,
 }
 
@@ -35,7 +34,6 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
-    /// Creates a failure after the artifact was found.
     pub(crate) fn of(revision: &str, fault: Fault) -> Self {
         Self {
             revision: Some(revision.to_owned()),
@@ -85,7 +83,6 @@ pub(crate) fn with_discriminator(
     }
 }
 
-/// Returns true if the stored status has the discriminator.
 #[must_use]
 pub(crate) fn has_discriminator(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
     let stored = object.status.as_ref();
@@ -165,7 +162,6 @@ fn awaits_first_artifact(object: &KluctlDeployment, fault: &Fault, now: &Time) -
     is_first && fault.message == SourceArtifact::MISSING && deployer::is_new(&object.metadata, &now.0)
 }
 
-/// Returns the outcome of a pass that rendered the project.
 #[must_use]
 pub(crate) fn done(
     object: &KluctlDeployment,
@@ -214,7 +210,6 @@ pub(crate) fn done(
     }
 }
 
-/// Returns the message of Ready.
 fn summary(object: &KluctlDeployment, report: &Report, errors: &Errors) -> String {
     let summary = message::summary(&errors.parts());
     if object.spec.prune || report.previous.is_empty() {
@@ -223,7 +218,6 @@ fn summary(object: &KluctlDeployment, report: &Report, errors: &Errors) -> Strin
     format!("{summary}; {}", discriminators::left(&report.previous))
 }
 
-/// Returns the last status with the results of a pass.
 fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDeploymentStatus {
     let mut status = handled(object);
     status.last_attempted_revision = Some(report.revision.clone());
@@ -234,7 +228,6 @@ fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDe
     status
 }
 
-/// Returns the reason of Ready: the first of all errors, or success.
 fn verdict(errors: &Errors) -> Reason {
     if errors.denied {
         Reason::AccessDenied
@@ -247,7 +240,6 @@ fn verdict(errors: &Errors) -> Reason {
     }
 }
 
-/// Returns the last status with the handled annotation and the observed generation.
 fn handled(object: &KluctlDeployment) -> KluctlDeploymentStatus {
     let mut status = untouched(object);
     status.observed_generation = object.metadata.generation;
@@ -278,7 +270,6 @@ fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready:
     conditions::set(&mut status.conditions, ready);
 }
 
-/// Sorts the conditions. Those with the same status as before keep their transition time.
 fn order(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
     let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
     conditions::carry_times(past, &mut status.conditions);

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::common::BuildReads;
 
-/// The source of a pass, and the schedule of its deployments.
 #[derive(Debug, Clone)]
 pub struct FluxInputs {
     artifact: SourceArtifact,
@@ -29,19 +28,16 @@ pub struct FluxInputs {
 }
 
 impl FluxInputs {
-    /// Returns true if a deployment is due that has to be recorded.
     fn is_due(&self) -> bool {
         self.recorded_at.is_some_and(|at| at <= Instant::now())
     }
 
-    /// Returns true if nothing is due before the next interval.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_due()
     }
 }
 
 impl Controller {
-    /// Returns the inputs of a pass that left nothing to do.
     pub(super) fn inputs_of(
         &self,
         object: &KluctlDeployment,
@@ -155,7 +151,6 @@ impl Controller {
         Some(NewRevision { files, own })
     }
 
-    /// Returns the status with the revision of the inputs.
     pub(super) fn attempted(status: KluctlDeploymentStatus, inputs: &FluxInputs) -> KluctlDeploymentStatus {
         KluctlDeploymentStatus {
             last_attempted_revision: Some(inputs.artifact.revision().to_owned()),

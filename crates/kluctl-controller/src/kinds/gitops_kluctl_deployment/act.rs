@@ -23,7 +23,6 @@ use super::{
 /// Time after which a deployment that wrote no progress before it started shows in the status.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
-/// Describes a running deployment.
 fn performing(object: &KluctlDeployment) -> String {
     format!("Performing kluctl {}", spec::deploy_mode(&object.spec))
 }
@@ -74,7 +73,6 @@ impl Controller {
         Ok(())
     }
 
-    /// Runs the commands of a decision.
     pub(super) async fn run(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -108,7 +106,6 @@ impl Controller {
 }
 
 impl Commands<'_, '_> {
-    /// Runs the command of a request.
     async fn requested(&mut self, kind: RequestKind, is_overridden: bool) -> Applied {
         let replaces_result = matches!(kind, RequestKind::Deploy | RequestKind::Prune);
         if replaces_result && is_overridden && plan::is_unpruned(self.pass.object) {
@@ -138,7 +135,6 @@ impl Commands<'_, '_> {
         }
     }
 
-    /// Makes a full reconciliation.
     async fn reconcile(&mut self, due: plan::Due, is_announced: bool, is_request: bool) -> Applied {
         if due.unapproved {
             tracing::info!(hash = self.built.hash, "deployment is not approved");

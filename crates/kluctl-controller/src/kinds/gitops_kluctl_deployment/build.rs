@@ -29,34 +29,24 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 /// The words of kluctl about a Git server that asks for a login, or refuses one.
 const LOGIN_REQUIRED: &str = "http transport: authentication required";
 
-/// An error before anything could be deployed.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The spec is invalid.
     #[error(transparent)]
     Spec(#[from] InvalidSpec),
-    /// A request is invalid.
     #[error("{0}")]
     Request(String),
-    /// A Secret is missing or unusable.
     #[error("failed to get secret '{name}': {why}")]
     Secret { name: String, why: String },
-    /// There are too many credentials.
     #[error("spec.credentials: there are more than {0} entries")]
     ManyCredentials(usize),
-    /// The project cannot be fetched.
     #[error(transparent)]
     Fetch(#[from] ProjectError),
-    /// The project took too long to be fetched.
     #[error("failed to clone git source: it did not finish within {0:?}")]
     FetchTimeout(Duration),
-    /// The files of command lines cannot be used.
     #[error("spec.sourceOverrides: the controller was started without --source-override-bind-address")]
     NoOverrides,
-    /// The project has no such directory.
     #[error("kluctlDeployment path not found: {0}")]
     NoDirectory(String),
-    /// The cluster cannot be connected to.
     #[error(transparent)]
     Cluster(#[from] deployer::KubeconfigError),
     /// The project cannot be loaded or rendered.
@@ -65,13 +55,11 @@ pub enum PrepareError {
     /// The start of the deployment can't be recorded.
     #[error(transparent)]
     Unrecorded(Fault),
-    /// Something else failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl PrepareError {
-    /// Returns the error of a pass that ended for something newer.
     pub(crate) fn superseded() -> Self {
         Self::Fault(Fault::wait(
             AT_ONCE,
@@ -125,13 +113,11 @@ impl PrepareError {
     }
 }
 
-/// A rendered project, and the cluster to deploy it to.
 #[derive(Debug)]
 pub struct Built {
     pub(crate) cluster: Cluster,
     pub(crate) identity: Arc<ClusterIdentity>,
     pub(crate) rendered: Rendered,
-    /// The hash of the rendered objects.
     pub(crate) hash: String,
     pub(crate) origin: Origin,
     pub(super) read: ProjectRead,
@@ -141,7 +127,6 @@ pub struct Built {
 #[derive(Debug)]
 pub(super) struct ProjectRead {
     pub(super) address: SourceAddress,
-    /// Access to the source, with the credentials of the object.
     pub(super) external: ExternalAccess,
     /// The revision that the source named: a commit or a digest; `None` for files of a command line.
     pub(super) revision: Option<String>,
@@ -154,13 +139,11 @@ pub(super) struct ProjectRead {
 }
 
 impl Built {
-    /// Returns the references of all rendered objects.
     pub(super) fn references(&self) -> Vec<ObjectRef> {
         let objects = self.rendered.objects();
         objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
     }
 
-    /// Returns target, cluster and discriminator, as a status has them.
     pub(crate) fn target_key(&self) -> TargetKey {
         let target = &self.rendered.target;
         TargetKey {
@@ -171,7 +154,6 @@ impl Built {
     }
 }
 
-/// The fetched project of a pass.
 pub struct FetchedProject {
     source: Source,
     external: ExternalAccess,
@@ -181,7 +163,6 @@ pub struct FetchedProject {
 }
 
 impl Controller {
-    /// Fetches the project. The status gets its address and commit.
     pub(super) async fn fetch_source(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -216,7 +197,6 @@ impl Controller {
         })
     }
 
-    /// Connects to the cluster, and renders.
     pub(super) async fn render(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -281,7 +261,6 @@ impl Controller {
         Ok(built)
     }
 
-    /// Returns the files of command lines that replace sources.
     fn remote_overrides(&self, object: &KluctlDeployment) -> Result<Vec<RemoteOverride>, PrepareError> {
         let wanted = &object.spec.source_overrides;
         match &self.overrides {
@@ -291,7 +270,6 @@ impl Controller {
         }
     }
 
-    /// Returns the keys of SOPS; `None` without `spec.decryption`.
     async fn decryption_keys(
         &self,
         pass: &Pass<'_, KluctlDeployment>,

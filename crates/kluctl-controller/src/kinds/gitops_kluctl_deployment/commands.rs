@@ -29,9 +29,7 @@ use super::{
 };
 use crate::metrics::{Command, CommandCounts};
 
-/// A command that ran.
 pub(super) struct Done {
-    /// Identity of the result.
     pub(super) id: String,
     pub(super) stored: bool,
     /// The error of the command, as requests have it.
@@ -40,13 +38,11 @@ pub(super) struct Done {
 
 /// The state of the cluster after a deployment of everything without errors: it need not be read again in the same pass.
 pub(super) struct AfterDeployment {
-    /// Objects that are ready.
     ready: HashSet<ObjectId>,
     /// Objects that are no longer rendered, and still there.
     pub(super) orphans: Vec<ObjectRef>,
 }
 
-/// Runs the commands of a pass on a rendered project.
 pub(super) struct Commands<'a, 'p> {
     pub(super) controller: &'a Controller,
     pub(super) pass: &'a Pass<'p, KluctlDeployment>,
@@ -285,7 +281,6 @@ impl<'a> Commands<'a, '_> {
         }
     }
 
-    /// Shows the changes that a deployment would make.
     pub(super) async fn diff(&mut self) -> Result<Done, Error> {
         let result = {
             let (guard, previous) = (self.guard(), self.past().objects());
@@ -321,7 +316,6 @@ impl<'a> Commands<'a, '_> {
         }
     }
 
-    /// Checks that all objects exist and are ready.
     pub(super) async fn validate(&mut self, is_request: bool) -> Result<Done, Error> {
         let started = Instant::now();
         let result = {
@@ -359,7 +353,6 @@ impl<'a> Commands<'a, '_> {
     }
 }
 
-/// Returns the counts of a result for the metrics.
 pub(super) fn counted(result: &CommandResult) -> CommandCounts {
     let counts = result.counts();
     CommandCounts {

@@ -19,18 +19,13 @@ use crate::{
     overrides::SourceOverrides,
 };
 
-/// The parts of the process that all its kinds share.
 #[derive(Debug, Clone)]
 pub struct SharedParts {
-    /// Clusters, index and states.
     pub parts: Parts,
-    /// Slots of all renders.
     pub render_slots: RenderSlots,
-    /// Charts of all renders.
     pub chart_cache: ChartCache,
 }
 
-/// Reconciles the KluctlDeployments of `gitops.kluctl.io`.
 #[derive(Debug)]
 pub struct Controller {
     pub(super) parts: Parts,
@@ -48,7 +43,6 @@ pub struct Controller {
     dry_run: bool,
 }
 
-/// Returns namespace and name of an object.
 pub(super) fn key(object: &KluctlDeployment) -> ObjectKey {
     ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
@@ -62,10 +56,6 @@ fn printed_id(read: Result<String, cluster::Error>) -> String {
 }
 
 impl Controller {
-    /// Starts without any knowledge of earlier passes. Objects that are gone are reported to `gone`, so that `orphaned` deletes their results.
-    ///
-    /// # Errors
-    /// If a metric of the same name is registered.
     pub fn new(
         ctx: &Context,
         flags: &Flags,
@@ -129,7 +119,6 @@ impl Controller {
         printed_id(read.map(Option::unwrap_or_default))
     }
 
-    /// Shows the source of an object in the metrics.
     pub(super) fn show_source(&self, object: &KluctlDeployment, source: &spec::Source) {
         let (url, reference) = source.labels();
         let spec = &object.spec;

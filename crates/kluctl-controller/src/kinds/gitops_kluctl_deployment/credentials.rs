@@ -66,10 +66,6 @@ impl Secrets {
     }
 }
 
-/// Returns the access of a project to other servers, with the credentials of the object.
-///
-/// # Errors
-/// If a Secret is missing or cannot be read.
 pub(super) async fn external(
     client: &Client,
     object: &KluctlDeployment,
@@ -110,10 +106,6 @@ pub(super) async fn external(
     Ok(external.clone().with_credentials(Arc::new(credentials)))
 }
 
-/// Reads the keys for encrypted files of the project; `None` without `spec.decryption`.
-///
-/// # Errors
-/// If the Secret is missing, or an entry of it cannot be used.
 pub(super) async fn decryption(
     client: &Client,
     object: &KluctlDeployment,

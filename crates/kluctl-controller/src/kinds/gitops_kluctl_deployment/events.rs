@@ -8,7 +8,6 @@ use runtime::{EventDraft, Severity};
 
 use super::command_event::CommandEvent;
 
-/// Metadata key for the revision of an event.
 const REVISION: &str = "gitops.kluctl.io/revision";
 /// Metadata key that asks to update the status of the commit.
 const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
@@ -33,9 +32,7 @@ fn metadata(status: &KluctlDeploymentStatus, updates_commit: bool) -> BTreeMap<S
     metadata
 }
 
-/// The end of a pass.
 pub(super) struct Ended<'a> {
-    /// The status before the pass.
     pub(super) past: Option<&'a KluctlDeploymentStatus>,
     pub(super) status: &'a KluctlDeploymentStatus,
     pub(super) commands: &'a [CommandEvent],
@@ -43,7 +40,6 @@ pub(super) struct Ended<'a> {
     /// The error of the preparation, which the status may have in fewer words.
     pub(super) unprepared: Option<&'a str>,
     pub(super) took: Duration,
-    /// Delay before the next pass.
     pub(super) delay: Duration,
 }
 
@@ -69,7 +65,6 @@ impl Ended<'_> {
     }
 }
 
-/// Returns the events: one for each command that did something, and one at the end if something changed.
 pub(super) fn of_pass(ended: &Ended<'_>) -> Vec<EventDraft> {
     let commands = ended.commands.iter();
     let mut events: Vec<EventDraft> = commands

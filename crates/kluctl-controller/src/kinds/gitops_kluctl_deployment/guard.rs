@@ -25,7 +25,6 @@ use crate::common::sharers::{Claimant, Sharing, WORDS};
 /// Timeout for asking a Git server or a registry for a revision.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The reason not to delete objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Another deployment may own them. Only a change of the other one ends this.
@@ -72,7 +71,6 @@ pub(super) struct Guard<'a> {
     /// The source that must not have moved; absent in a removal, which needs none.
     source: Option<&'a ProjectRead>,
     pub(super) refusal: Mutex<Option<Refusal>>,
-    /// True if a deletion was refused because the source moved, or could not be asked.
     is_outdated: AtomicBool,
 }
 
@@ -109,12 +107,10 @@ impl<'a> Guard<'a> {
         self.is_outdated.load(Ordering::Relaxed)
     }
 
-    /// Returns why a deletion was refused.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal.lock().clone()
     }
 
-    /// Replaces the error of a refused deletion by the reason.
     pub(super) fn explain(&self, result: &mut CommandResult) {
         if let Some(why) = self.refusal() {
             result

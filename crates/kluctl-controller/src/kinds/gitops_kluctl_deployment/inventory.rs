@@ -9,7 +9,6 @@ use objects::ObjectRef;
 use results::Inventory;
 use serde_json::{Map, Value};
 
-/// Field with the kinds and namespaces.
 const FIELD: &str = "inventory";
 /// Field with the ID of the result that they belong to: objects that another controller deployed later are not in them.
 const RESULT: &str = "resultId";
@@ -31,7 +30,6 @@ pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
     }
 }
 
-/// Returns the inventory after a result; unknown objects if it belongs to another one.
 fn ended(noted: Option<&Map<String, Value>>, result: &Value) -> Inventory {
     let noted = noted.filter(|noted| noted.get(RESULT) == result.get("id"));
     read(noted.and_then(|noted| noted.get(FIELD)))
@@ -76,7 +74,6 @@ pub(super) fn end(status: &mut KluctlDeploymentStatus) {
     status.begun_inventory = None;
 }
 
-/// Notes the result of a deployment, and the objects that may be deployed now.
 pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory: &Inventory) {
     let inventory = inventory.to_value().to_json();
     let id = result.get("id").cloned().unwrap_or_default();

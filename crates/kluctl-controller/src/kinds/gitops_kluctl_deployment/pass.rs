@@ -27,14 +27,12 @@ pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
 /// Delay before an object of `flux.kluctl.io` that does not give way yet is read again.
 const LEGACY_DELAY: Duration = Duration::from_secs(5);
 
-/// The request that a pass handles.
 #[derive(Debug)]
 pub(super) struct Requested {
     pub(super) kind: RequestKind,
     pub(super) request: ManualRequest,
 }
 
-/// The object of a pass, with the overrides of its request, and the status so far.
 #[derive(Debug)]
 pub struct Draft {
     /// The object in the cluster.
@@ -52,7 +50,6 @@ pub struct Draft {
     started: Instant,
 }
 
-/// The end of the commands of a pass.
 #[derive(Debug, Default)]
 pub struct Applied {
     /// The error that ended a command as a whole.
@@ -69,12 +66,10 @@ impl Draft {
         self.requested.as_ref().map(|requested| requested.kind)
     }
 
-    /// Returns true if the pass is a full reconciliation.
     pub(super) fn is_full(&self) -> bool {
         self.kind().is_none_or(|kind| kind == RequestKind::Reconcile)
     }
 
-    /// Returns true if the request overrides the spec.
     pub(super) fn is_overridden(&self) -> bool {
         let request = self.requested.as_ref();
         request.is_some_and(|requested| requested.request.overrides_patch.is_some())
@@ -86,7 +81,6 @@ impl Draft {
         self.status.last_objects_hash = None;
     }
 
-    /// Writes the progress of the pass.
     pub(super) async fn checkpoint(
         &mut self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -96,7 +90,6 @@ impl Draft {
         pass.checkpoint(&self.status).await
     }
 
-    /// Records the end of the request.
     fn end_request(&mut self, result_id: Option<String>, error: Option<String>, now: &Time) {
         let Some(kind) = self.kind() else { return };
         if let Some(result) = kind.result(&mut self.status) {
@@ -106,7 +99,6 @@ impl Draft {
         }
     }
 
-    /// Returns the outcome of a pass whose commands ran.
     pub(super) fn done(
         mut self,
         applied: Applied,
@@ -161,7 +153,6 @@ impl Draft {
         )
     }
 
-    /// Returns the outcome of a pass that could not prepare the deployment.
     pub(super) fn failed(mut self, error: &PrepareError, now: &Time) -> Outcome<KluctlDeploymentStatus> {
         let retry = spec::retry_interval(&self.stored.spec);
         let fault = error.fault(retry);
@@ -222,7 +213,6 @@ impl Draft {
     }
 }
 
-/// The end of a pass, without its status.
 struct Ending {
     reason: Reason,
     delay: Duration,
@@ -231,7 +221,6 @@ struct Ending {
     unprepared: Option<String>,
 }
 
-/// Returns the message of Ready.
 pub(super) fn ready_message(status: &KluctlDeploymentStatus) -> String {
     conditions::get(&status.conditions, condition_type::READY)
         .map_or_else(String::new, |ready| ready.message.clone())
@@ -348,7 +337,6 @@ impl Controller {
         }
     }
 
-    /// Returns the outcome of a pass whose request was answered by an earlier one.
     fn answered(
         &self,
         mut draft: Draft,

@@ -12,17 +12,13 @@ use serde_json::Value;
 
 use super::{requests::RequestKind, spec};
 
-/// Minimum delay before the next pass.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Maximum delay before objects that are not ready are checked again.
 const LONGEST_RECHECK: Duration = Duration::from_secs(60);
 
-/// The decision about a rendered project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// A full reconciliation.
     Reconcile(Due),
-    /// The command of a request.
     Requested(RequestKind),
 }
 
@@ -36,12 +32,9 @@ impl Decision {
     }
 }
 
-/// The commands of a full reconciliation that are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// True if the objects are deployed.
     pub(crate) deploy: bool,
-    /// True if the readiness of the objects is validated.
     pub(crate) validate: bool,
     /// True if a deployment is due, and not approved.
     pub(crate) unapproved: bool,
@@ -99,15 +92,11 @@ pub(crate) fn noted_hash(past: Option<String>, hash: &str, end: FullEnd) -> Opti
     }
 }
 
-/// The end of a full reconciliation whose commands ran.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct FullEnd {
-    /// True if one-time overrides changed the deployment.
     pub(crate) is_overridden: bool,
-    /// True if objects were deployed.
     pub(crate) deployed: bool,
-    /// True if the generation was not observed before.
     pub(crate) is_new_generation: bool,
     /// True if only another deployment prunes the kinds that this one could not search.
     pub(crate) unpruned: bool,
@@ -143,7 +132,6 @@ pub(crate) fn is_unpruned(object: &KluctlDeployment) -> bool {
     object.spec.prune && !spec::pokes_images(&object.spec) && has_errors(result)
 }
 
-/// Returns true if a result has errors.
 fn has_errors(result: Option<&Value>) -> bool {
     let errors = result.and_then(|result| result.get("errors")?.as_array());
     errors.is_some_and(|errors| !errors.is_empty())
@@ -160,7 +148,6 @@ pub(crate) fn shortest_period(spec: &KluctlDeploymentSpec) -> Duration {
     spec::interval(spec).min(validate.unwrap_or(Duration::MAX))
 }
 
-/// Returns the time until the next pass after one that ended with this status.
 pub(crate) fn next(
     object: &KluctlDeployment,
     status: &KluctlDeploymentStatus,
@@ -204,7 +191,6 @@ fn since_validated(status: &KluctlDeploymentStatus, ages: Ages, now: &Time) -> O
     )
 }
 
-/// Returns the end of a command, from the result in a status.
 fn ended(result: Option<&Value>, part: Option<&str>) -> Option<Timestamp> {
     let result = result?;
     let part = match part {

@@ -21,7 +21,6 @@ const STORING: f32 = 0.15;
 type Removed = Option<Box<CommandResult>>;
 
 impl Controller {
-    /// Deletes the deployed objects, or leaves them.
     pub(super) async fn remove_deployed(
         &self,
         pass: &Pass<'_, KluctlDeployment>,

@@ -13,7 +13,6 @@ use kube::{
 use runtime::client::describe;
 use serde_json::{Value, json};
 
-/// Maximum nesting depth of a patch.
 const DEPTH: usize = 64;
 /// Attempts to remove an annotation of an object that others change meanwhile.
 const ATTEMPTS: usize = 5;
@@ -48,7 +47,6 @@ impl RequestKind {
         Self::Reconcile,
     ];
 
-    /// Returns the name of the annotation.
     pub(crate) const fn annotation(self) -> &'static str {
         match self {
             Self::Diff => annotation::REQUEST_DIFF,
@@ -82,18 +80,15 @@ impl RequestKind {
     }
 }
 
-/// A request of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingRequest {
     pub(crate) kind: RequestKind,
-    /// Value of the annotation.
     pub(crate) text: String,
     pub(crate) request: Result<ManualRequest, InvalidRequest>,
     /// True if the status already has the result of this request.
     pub(crate) is_done: bool,
 }
 
-/// Returns the first request of an object.
 pub(crate) fn pending(object: &KluctlDeployment) -> Option<PendingRequest> {
     let mut status = object.status.clone().unwrap_or_default();
     RequestKind::ALL.into_iter().find_map(|kind| {
@@ -115,7 +110,6 @@ pub(crate) fn pending(object: &KluctlDeployment) -> Option<PendingRequest> {
     })
 }
 
-/// Returns true if a request of an object is waiting.
 pub(crate) fn is_pending(object: &KluctlDeployment) -> bool {
     RequestKind::ALL
         .iter()
@@ -134,13 +128,10 @@ pub(crate) fn end_interrupted(status: &mut KluctlDeploymentStatus, why: &str, no
     }
 }
 
-/// An error about the overrides of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidOverrides {
-    /// The patch changes something else than the spec.
     #[error("override patch tried to modify non-spec fields")]
     NotSpec,
-    /// The patch makes an object that does not decode.
     #[error("the overrides of the request are invalid: {0}")]
     Undecodable(String),
 }

@@ -12,71 +12,51 @@ use remote::ServerAddress;
 use tree::TreePath;
 use yaml::{Map, Value};
 
-/// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Minimum timeout of a pass.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Scheme of sources that a command line serves.
 const OVERRIDE_SCHEME: &str = "grpc+source-override://";
-/// Maximum number of source overrides.
 const MOST_OVERRIDES: usize = 100;
 /// Mode that deploys all objects, the default.
 const FULL_DEPLOY: &str = "full-deploy";
 /// Mode that only replaces the images of deployed objects.
 const POKE_IMAGES: &str = "poke-images";
 
-/// An error about a value of the spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSpec {
-    /// A field that the original does not support any more.
     #[error("{field} is not supported anymore, use 'spec.credentials.git' instead")]
     Removed { field: &'static str },
-    /// A field that the original does not support any more.
     #[error("spec.helmCredentials can not be used anymore, please switch to spec.credentials.helm")]
     HelmCredentials,
-    /// There is no source.
     #[error("missing source spec")]
     NoSource,
-    /// The URL of a Git repository has no host.
     #[error("spec.source: the URL '{0}' is invalid: write for example https://example.com/project.git")]
     InvalidUrl(String),
-    /// The URL of an artifact has another scheme.
     #[error("unsupported scheme {0}, must be oci://")]
     Scheme(String),
-    /// The URL of an override has another scheme.
     #[error("unsupported source override url scheme: {0}")]
     OverrideScheme(String),
-    /// The override of a source is invalid.
     #[error("spec.sourceOverrides: {0}")]
     Override(&'static str),
-    /// The reference names nothing.
     #[error("either branch, tag or commit must be set")]
     EmptyReference,
-    /// The reference names several things.
     #[error("only one of the ref fields can be set")]
     AmbiguousReference,
-    /// The path leads out of the source.
     #[error("spec.source: the path is invalid: {0}")]
     InvalidPath(String),
-    /// The decryption needs an unknown tool.
     #[error("not supported decryption provider {0}")]
     DecryptionProvider(String),
-    /// A name is not valid for an object; the string names the field.
     #[error("{0}")]
     Name(String),
-    /// A fixed image is invalid.
     #[error("spec.images: {0}")]
     Images(String),
-    /// The mode is unknown.
     #[error("deployMode '{0}' not supported")]
     DeployMode(String),
 }
 
-/// The source of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
     pub(crate) address: SourceAddress,
-    /// Directory of the project in the source.
     pub(crate) dir: TreePath,
     /// The directory as it was written.
     pub(crate) path: String,
@@ -100,10 +80,6 @@ impl Source {
     }
 }
 
-/// Returns the source of the project.
-///
-/// # Errors
-/// If it is missing or invalid, or a field is set that is not supported.
 pub(crate) fn source(spec: &KluctlDeploymentSpec) -> Result<Source, InvalidSpec> {
     refuse(spec)?;
     let source = &spec.source;
@@ -247,10 +223,6 @@ fn in_dir(address: SourceAddress, repo_key: String, path: Option<&str>) -> Resul
     })
 }
 
-/// Returns the request to render the project.
-///
-/// # Errors
-/// If a fixed image is invalid.
 pub(crate) fn request(object: &KluctlDeployment, source: &Source) -> Result<Request, InvalidSpec> {
     let spec = &object.spec;
     let contexts = Contexts::default();
@@ -271,7 +243,6 @@ pub(crate) fn request(object: &KluctlDeployment, source: &Source) -> Result<Requ
     })
 }
 
-/// Returns the arguments of the project.
 pub(crate) fn args(spec: &KluctlDeploymentSpec) -> Map {
     let args = serde_json::Value::Object(spec.args.clone().unwrap_or_default());
     match Value::from_json(args) {
@@ -291,7 +262,6 @@ fn images(spec: &KluctlDeploymentSpec) -> Result<Vec<FixedImage>, InvalidSpec> {
     FixedImage::read_list(&name, &text, &tree::Budget::default()).map_err(|error| failed(&error))
 }
 
-/// Returns the part of the project that is deployed.
 pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
     Inclusion {
         include_tags: spec.include_tags.clone(),
@@ -301,7 +271,6 @@ pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
     }
 }
 
-/// Returns the mode of the deployment.
 pub(crate) fn deploy_mode(spec: &KluctlDeploymentSpec) -> &str {
     spec.deploy_mode
         .as_deref()
@@ -309,7 +278,6 @@ pub(crate) fn deploy_mode(spec: &KluctlDeploymentSpec) -> &str {
         .unwrap_or(FULL_DEPLOY)
 }
 
-/// Returns true if only the images of deployed objects are replaced.
 pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
     deploy_mode(spec) == POKE_IMAGES
 }
@@ -318,7 +286,6 @@ fn at_least(duration: GoDuration) -> Duration {
     duration.as_duration().max(SHORTEST)
 }
 
-/// Returns the time between two passes.
 pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
     at_least(spec.interval)
 }
@@ -328,17 +295,14 @@ pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
     at_least(spec.retry_interval.unwrap_or(spec.interval))
 }
 
-/// Returns the period of deployments without a change; `None` if there are none.
 pub(crate) fn deploy_interval(spec: &KluctlDeploymentSpec) -> Option<Duration> {
     spec.deploy_interval.map(at_least)
 }
 
-/// Returns the period of validations.
 pub(crate) fn validate_interval(spec: &KluctlDeploymentSpec) -> Duration {
     at_least(spec.validate_interval.unwrap_or(spec.interval))
 }
 
-/// Returns the timeout of a pass.
 pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
     let timeout = spec.timeout.or(spec.deploy_interval).unwrap_or(spec.interval);
     timeout.as_duration().max(SHORTEST_TIMEOUT)

@@ -11,14 +11,12 @@ use serde_json::Value;
 
 use super::build::PrepareError;
 
-/// Message of Ready while there is no other.
 const IN_PROGRESS: &str = "Reconciliation in progress";
 /// Maximum size of a result in a status in bytes of JSON.
 const RESULT_BYTES: usize = 200 << 10;
 /// Fields that differ between two equal results.
 const IDENTITY: [&str; 4] = ["id", "reconcileId", "startTime", "endTime"];
 
-/// Sets Ready and Reconciling of an object that is worked on, and removes Stalled.
 pub(crate) fn set_progress(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
@@ -56,7 +54,6 @@ pub(crate) fn starting(object: &KluctlDeployment, now: &Time) -> KluctlDeploymen
     status
 }
 
-/// Sets Ready to the result of the last deployment and validation, and removes Reconciling.
 pub(crate) fn set_final(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
@@ -67,7 +64,6 @@ pub(crate) fn set_final(
     reason
 }
 
-/// Sets Ready, and removes Reconciling and Stalled.
 pub(crate) fn set_ready(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
@@ -104,7 +100,6 @@ pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeploy
     }
 }
 
-/// Sets the error of the preparation, and Ready.
 pub(crate) fn set_prepare_error(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,

@@ -10,7 +10,6 @@ use yaml::Value;
 
 use super::{controller::Controller, spec};
 
-/// Timeout for storing a result.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Controller {
@@ -58,7 +57,6 @@ impl Controller {
         is_stored(tokio::time::timeout(STORE_TIMEOUT, store.write_command(result)).await)
     }
 
-    /// Stores the result of a validation. Returns true if it is stored.
     pub(super) async fn store_validation(&self, result: &ValidateResult) -> bool {
         if !self.results.write_command_result {
             return false;

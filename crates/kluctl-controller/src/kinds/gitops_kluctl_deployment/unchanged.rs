@@ -19,13 +19,11 @@ use tokio_util::sync::CancellationToken;
 use super::{build::Built, controller::Controller, plan, requests, spec};
 use crate::common::BuildReads;
 
-/// The source of a pass, and the schedule of its deployments.
 #[derive(Debug, Clone)]
 pub struct GitopsInputs {
     address: SourceAddress,
     /// Access to the source, with the credentials of the object at that time.
     external: ExternalAccess,
-    /// The commit or digest that was read.
     revision: String,
     /// The list of references by which a later pass found the same commit.
     head: Option<std::sync::Arc<ProjectHead>>,
@@ -44,7 +42,6 @@ impl GitopsInputs {
         })
     }
 
-    /// Returns the status with the commit of the inputs.
     pub(super) fn observed(&self, status: KluctlDeploymentStatus) -> KluctlDeploymentStatus {
         KluctlDeploymentStatus {
             observed_commit: self.commit.clone(),

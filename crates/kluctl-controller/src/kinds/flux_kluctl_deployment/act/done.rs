@@ -11,7 +11,6 @@ const RESULT_BYTES: usize = 48 << 10;
 /// Maximum number of errors, of warnings and of results in a stored validation.
 const VALIDATION_ENTRIES: usize = 50;
 
-/// Returns the counts of a result for the metrics.
 pub(super) fn counted(result: &CommandResult) -> CommandCounts {
     let counts = result.counts();
     CommandCounts {
@@ -33,7 +32,6 @@ pub(super) fn command_done(result: &CommandResult) -> CommandDone {
     }
 }
 
-/// Returns the result of a command that was refused.
 pub(super) fn refused(why: String) -> CommandDone {
     CommandDone {
         errors: vec![why],

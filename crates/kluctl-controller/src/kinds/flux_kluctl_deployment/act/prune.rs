@@ -95,7 +95,6 @@ impl Deployment<'_> {
         Err(self.superseded().await)
     }
 
-    /// Reads the revision of the source again.
     async fn revision_now(&self) -> Result<String, Fault> {
         let cluster = &self.built.cluster;
         let ssh = SshConnections::default();
@@ -112,7 +111,6 @@ pub(super) fn refusal_text(refusal: &DiscriminatorError) -> String {
     }
 }
 
-/// Returns the reason not to prune objects that others may have deployed.
 pub(super) fn shared_text(discriminator: Option<&str>, refusal: Refusal) -> String {
     match refusal {
         Refusal::Shared(other) => refusal_text(&DiscriminatorError::Duplicate {
