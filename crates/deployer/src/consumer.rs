@@ -53,7 +53,7 @@ pub trait Consumer: Send + Sync + 'static {
     }
 
     fn key(object: &Self::Object) -> ObjectKey {
-        ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+        key(object)
     }
 
     /// Returns the source with its namespace filled in; `None` if it is missing or of a kind that is not accepted.
@@ -71,6 +71,12 @@ pub trait Consumer: Send + Sync + 'static {
         own.map(|reference| dependency_key(reference, &namespace))
             .collect()
     }
+}
+
+/// Returns namespace and name of an object.
+#[must_use]
+pub fn key(object: &impl ResourceExt) -> ObjectKey {
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// Returns true if a dependency is of this kind, which is the default.

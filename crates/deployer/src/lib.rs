@@ -16,6 +16,7 @@ mod clusters;
 mod consumer;
 pub mod credentials;
 mod dependencies;
+pub mod events;
 mod flags;
 pub mod idle;
 mod index;
@@ -35,7 +36,7 @@ mod working;
 
 pub use check::{check, check_name};
 pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster};
-pub use consumer::Consumer;
+pub use consumer::{Consumer, key};
 pub use flags::ReferenceFlags;
 pub use index::{LabelIndex, LabelledObject, ObjectNames};
 pub use kind::{

@@ -1,11 +1,13 @@
 //! Live reads of untyped objects. One object that cannot be decoded never hides the others.
 
+use api::{Fault, Reason};
 use cluster::ResourceKind;
 use kube::{
-    Api, Client, Resource,
+    Api, Client, Resource, ResourceExt as _,
     api::{ListParams, PartialObjectMeta},
-    core::{ApiResource, DynamicObject, DynamicResourceScope, Status},
+    core::{ApiResource, DynamicObject, DynamicResourceScope, NamespaceResourceScope, Status},
 };
+use runtime::client::describe;
 
 /// Objects in a page of a list.
 const PAGE: u32 = 250;
@@ -99,6 +101,29 @@ pub fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns true if the object is still the one that was read: neither its spec nor its removal is new.
+///
+/// # Errors
+/// If the object cannot be read again.
+pub async fn is_unchanged<K>(client: &Client, object: &K) -> Result<bool, Fault>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let resource = ApiResource::erase::<K>(&());
+    let api = api(client, &resource, object.namespace().as_deref());
+    let read = found(api.get_metadata(&object.name_any()).await).map_err(|error| {
+        let message = format!("cannot read the object again: {}", describe(&error));
+        Fault::retry(Reason::Failed, message)
+    })?;
+    let then = object.meta();
+    Ok(read.is_some_and(|read| {
+        let now = read.metadata;
+        now.uid == then.uid
+            && now.generation == then.generation
+            && now.deletion_timestamp.is_some() == then.deletion_timestamp.is_some()
+    }))
 }
 
 /// Returns true if the kind is not served. A missing object of a served kind is named in the answer.

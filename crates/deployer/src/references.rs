@@ -4,18 +4,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
 use artifact::{ArtifactCache, FetchLimits, Unpacked, is_small};
-use kube::{
-    Resource, ResourceExt,
-    core::{ApiResource, ObjectMeta},
-};
-use runtime::{Context, ObjectKey, client::describe};
+use runtime::{Context, ObjectKey};
 use tokio_util::sync::CancellationToken;
 use tree::Record;
 
 use crate::{
     Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster,
     dependencies::Dependencies,
-    objects,
     sources::{self, Reading, SeenArtifacts, hosts::ArtifactHosts, seen::SeenSources},
 };
 
@@ -177,23 +172,6 @@ impl<C: Consumer> References<C> {
     /// If its kubeconfig is missing, invalid or refused.
     pub async fn cluster(&self, object: &C::Object) -> Result<TargetCluster, Fault> {
         self.clusters.target::<C>(object).await
-    }
-
-    /// Returns true if the object is still the one that was read: its spec did not change, and it is not being removed.
-    ///
-    /// # Errors
-    /// If the object cannot be read again.
-    pub async fn is_unchanged(&self, object: &C::Object) -> Result<bool, Fault> {
-        let resource = ApiResource::erase::<C::Object>(&());
-        let api = objects::api(self.ctx.client(), &resource, object.namespace().as_deref());
-        let found = objects::found(api.get_metadata(&object.name_any()).await).map_err(|error| {
-            let message = format!("cannot read the object again: {}", describe(&error));
-            Fault::retry(Reason::Failed, message)
-        })?;
-        let unchanged = |now: &ObjectMeta, then: &ObjectMeta| {
-            now.uid == then.uid && now.generation == then.generation && now.deletion_timestamp.is_none()
-        };
-        Ok(found.is_some_and(|found| unchanged(&found.metadata, object.meta())))
     }
 }
 

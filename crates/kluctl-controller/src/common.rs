@@ -4,7 +4,9 @@ pub(crate) mod sharers;
 
 use std::sync::Arc;
 
+use api::{Fault, Reason};
 use deployer::{
+    RemovalFailure,
     claims::{ForeignOwners, Refusal},
     removal::Remains,
 };
@@ -31,8 +33,25 @@ impl deployer::ReadObjects for BuildReads {
     }
 }
 
+/// Fails if a removal left objects. `known` are those that were deployed, `own` is the namespace of their owner, if they are in its cluster.
+pub(crate) fn check_removed<R>(
+    result: &results::CommandResult,
+    known: &[ObjectRef],
+    own: Option<&str>,
+) -> Result<(), RemovalFailure<R>> {
+    let Some(why) = result.failure().or_else(|| result.completeness.message()) else {
+        return Ok(());
+    };
+    let remains = remains(result, known);
+    Err(RemovalFailure {
+        left: remains.left(),
+        denied: remains.left_for_lack_of_rights(own),
+        ..Fault::retry(Reason::Failed, why).into()
+    })
+}
+
 /// Returns the objects that a removal left. `known` are those that were deployed.
-pub(crate) fn remains<'a>(result: &'a results::CommandResult, known: &'a [ObjectRef]) -> Remains<'a> {
+fn remains<'a>(result: &'a results::CommandResult, known: &'a [ObjectRef]) -> Remains<'a> {
     let errors = result.errors.iter();
     Remains {
         gaps: result.completeness.gaps(),

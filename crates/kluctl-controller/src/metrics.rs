@@ -6,6 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, histogram_opts};
+use results::CommandResult;
 use runtime::{
     ObjectKey,
     metrics::{Registry, registered},
@@ -94,6 +95,19 @@ pub struct CommandCounts {
     pub orphans: usize,
     pub errors: usize,
     pub warnings: usize,
+}
+
+impl From<&CommandResult> for CommandCounts {
+    fn from(result: &CommandResult) -> Self {
+        let counts = result.counts();
+        Self {
+            changed: counts.new + counts.changed,
+            deleted: counts.deleted,
+            orphans: counts.orphans,
+            errors: counts.errors,
+            warnings: counts.warnings,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

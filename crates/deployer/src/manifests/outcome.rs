@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use api::{
-    Class, ConditionStatus, Fault, Reason, Time, annotation, condition_type,
-    conditions::{self, ConditionWriter},
-};
+use api::{Class, ConditionStatus, Fault, Reason, Time, annotation, conditions::ConditionWriter};
 use apply::{Action, Halt, Pruned, Reconciled, SetWaited};
 use kube::ResourceExt as _;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
 use super::DeployStatus;
-use crate::{DeploySpec, kind::DeployObject, message};
+use crate::{DeploySpec, events, kind::DeployObject, message};
 
 /// Metadata key for the revision of an event.
 const REVISION: &str = "revision";
@@ -253,11 +250,8 @@ where
     O: DeployObject,
     O::Status: DeployStatus,
 {
-    let ready = |status: &O::Status| {
-        let ready = conditions::get(status.conditions(), condition_type::READY);
-        ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
-    };
     object.status().is_none_or(|past| {
-        ready(past) != ready(status) || past.last_applied_revision() != status.last_applied_revision()
+        events::is_ready_news(past.conditions(), status.conditions())
+            || past.last_applied_revision() != status.last_applied_revision()
     })
 }

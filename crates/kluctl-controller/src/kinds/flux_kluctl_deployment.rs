@@ -37,7 +37,7 @@ use api::{
 };
 use deployer::{
     Acted, Consumer as _, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start,
-    UnchangedSource, idle::Ages,
+    UnchangedSource, idle::Ages, key,
 };
 use futures::stream::BoxStream;
 use remote::SshConnections;
@@ -46,7 +46,7 @@ use runtime::{Context, ObjectKey, Outcome, Pass, Requeue, Trigger, now};
 use crate::{kinds::gitops_kluctl_deployment::SharedParts, metrics::SpecValues};
 use act::CommandResults;
 use build::Built;
-use consumer::{FluxKluctlDeployment, key};
+use consumer::FluxKluctlDeployment;
 pub use controller::Controller;
 use plan::{Decision, Deploy, Period};
 use report::Report;

@@ -39,13 +39,12 @@ use api::{
 };
 use deployer::{
     Acted, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start, UnchangedSource,
-    idle::Ages,
+    idle::Ages, key,
 };
 use results::CommandResult;
 use runtime::{ObjectKey, Outcome, Pass, Requeue};
 
 use build::{Built, FetchedProject, PrepareError};
-use controller::key;
 pub use controller::{Controller, SharedParts};
 use pass::{Applied, Draft};
 use plan::Decision;

@@ -16,7 +16,7 @@ use deployer::{
         LastDeployment,
         search::{self, Occasion, SearchFacts},
     },
-    retried_after,
+    key, retried_after,
 };
 use engine::{
     AppliedVersions, CompareOptions, Completeness, DeployOptions, Error, PokedImage, SearchedKinds,
@@ -26,10 +26,9 @@ use objects::{ObjectId, ObjectRef};
 use results::{CommandResult, Inventory, ObjectError};
 use runtime::{ObjectKey, Pass};
 
-use self::done::{command_done, counted, refused, validate_done};
+use self::done::{command_done, refused, validate_done};
 use super::{
     build::Built,
-    consumer::key,
     controller::Controller,
     inventory,
     plan::{self, ApplyReason, Decision, Deploy, Prune, Validate},
@@ -381,7 +380,7 @@ impl Deployment<'_> {
             Err(error) => return Err(self.fault(&error)),
         };
         let command = Command::deploying(spec::pokes_images(&self.object.spec));
-        metrics.done(self.key, command, started.elapsed(), counted(&result));
+        metrics.done(self.key, command, started.elapsed(), CommandCounts::from(&result));
         for warning in &result.warnings {
             tracing::info!(%warning, "deploying");
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use deployer::ClusterIdentity;
+use deployer::{ClusterIdentity, key, retried_after, working};
 use engine::{ExternalReads, PinnedSource, ReadObjects, RenderOptions};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
@@ -14,8 +14,7 @@ use runtime::Pass;
 use tree::{Record, Recording, Tree};
 use yaml::{Map, Value};
 
-use super::{consumer::key, controller::Controller, discriminators, inventory, source::ProjectSource, spec};
-use deployer::{retried_after, working};
+use super::{controller::Controller, discriminators, inventory, source::ProjectSource, spec};
 
 /// Maximum size of the target in the status in bytes.
 const TARGET_BYTES: usize = 48 << 10;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use api::{DependencyReference, KubeConfig, SourceReference, kluctl::KluctlDeployment};
 use deployer::{Consumer, SourceKind};
-use runtime::ObjectKey;
 
 use super::spec;
 
@@ -43,9 +42,4 @@ impl Consumer for FluxKluctlDeployment {
     fn retry_interval(object: &KluctlDeployment) -> Duration {
         spec::retry_interval(&object.spec)
     }
-}
-
-#[must_use]
-pub(crate) fn key(object: &KluctlDeployment) -> ObjectKey {
-    FluxKluctlDeployment::key(object)
 }

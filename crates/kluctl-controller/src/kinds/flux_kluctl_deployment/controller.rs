@@ -1,13 +1,13 @@
 //! The state of the controller of this kind, which all steps of its passes use.
 
 use api::{Fault, Reason, group, kluctl::KluctlDeployment};
-use deployer::{ClusterIdentity, Clusters, ObjectNames, Parts, References, claims::Sharers, objects};
+use deployer::{ClusterIdentity, Clusters, ObjectNames, Parts, References, claims::Sharers, key, objects};
 use engine::{ExternalAccess, RenderSlots};
 use kube::Client;
 use remote::ChartCache;
 use runtime::{Context, ObjectKey, client::describe, scratch};
 
-use super::consumer::{FluxKluctlDeployment, key};
+use super::consumer::FluxKluctlDeployment;
 use crate::{
     common::sharers::{self, Claimant, Sharing},
     flags::Flags,

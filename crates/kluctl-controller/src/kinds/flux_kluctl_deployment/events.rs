@@ -3,18 +3,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{
-    Class, Condition, Reason, condition_type, conditions,
+    Class, Reason, condition_type, conditions, group,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use deployer::SourceArtifact;
+use deployer::{SourceArtifact, message};
 use runtime::{EventDraft, Severity};
 
 use super::{report::Report, spec, status::Failure};
-use deployer::message;
 
-const REVISION: &str = "flux.kluctl.io/revision";
-/// Metadata key that asks to update the status of the commit.
-const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
 /// The revision in events about a source whose access is denied.
 const UNKNOWN: &str = "unknown";
 
@@ -112,7 +108,7 @@ pub(crate) fn of_done(
         events.push(event(
             Severity::Error,
             reason,
-            ready_message(&status.conditions).to_owned(),
+            deployer::events::ready_message(&status.conditions).to_owned(),
             revision,
             false,
         ));
@@ -131,15 +127,8 @@ fn spec_changed(object: &KluctlDeployment) -> bool {
 /// Returns true if Ready or the revision differ from the stored status.
 pub(crate) fn news(object: &KluctlDeployment, status: &KluctlDeploymentStatus) -> bool {
     let Some(past) = &object.status else { return true };
-    let told = |status: &KluctlDeploymentStatus| {
-        let ready = conditions::get(&status.conditions, condition_type::READY);
-        ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
-    };
-    told(past) != told(status) || past.last_attempted_revision != status.last_attempted_revision
-}
-
-pub(crate) fn ready_message(conditions: &[Condition]) -> &str {
-    conditions::get(conditions, condition_type::READY).map_or("", |ready| &ready.message)
+    deployer::events::is_ready_news(&past.conditions, &status.conditions)
+        || past.last_attempted_revision != status.last_attempted_revision
 }
 
 /// Returns the metadata of an event that repeats the status. Of a deployment that succeeded, it updates the status of the
@@ -150,14 +139,7 @@ pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<Stri
 }
 
 fn metadata(revision: Option<&str>, commit: bool) -> BTreeMap<String, String> {
-    let mut metadata = BTreeMap::new();
-    if let Some(revision) = revision {
-        metadata.insert(REVISION.to_owned(), revision.to_owned());
-    }
-    if commit {
-        metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
-    }
-    metadata
+    deployer::events::metadata(group::FLUX_KLUCTL, revision, commit)
 }
 
 fn event(

@@ -7,20 +7,19 @@ use cluster::Cluster;
 use deployer::{
     ClusterIdentity, RemovalFailure,
     claims::{ForeignOwners, Refusal, Sharers},
-    working,
+    key, working,
 };
 use runtime::{Pass, Severity};
 
 use super::{
-    consumer::key,
     controller::Controller,
     discriminators, inventory,
     plan::{self, KeepReason, Removal, RemovalFacts, Selector},
     spec,
 };
 use crate::{
-    common::{OwnerCheck, remains, sharers::WORDS},
-    metrics::{Command, CommandCounts},
+    common::{OwnerCheck, check_removed, sharers::WORDS},
+    metrics::Command,
 };
 
 impl Controller {
@@ -149,32 +148,13 @@ impl Controller {
             None => {}
         }
         let result = deleted.map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
-        let counts = result.counts();
-        let counted = CommandCounts {
-            deleted: counts.deleted,
-            errors: counts.errors,
-            warnings: counts.warnings,
-            ..CommandCounts::default()
-        };
         self.metrics
-            .done(&key(object), Command::Delete, started.elapsed(), counted);
-        let known = previous.as_deref().unwrap_or_default();
+            .done(&key(object), Command::Delete, started.elapsed(), (&result).into());
         let own = object.spec.kube_config.is_none().then(|| key(object).namespace);
-        match result.failure().or_else(|| result.completeness.message()) {
-            Some(why) => {
-                let remains = remains(&result, known);
-                Err(RemovalFailure {
-                    left: remains.left(),
-                    denied: remains.left_for_lack_of_rights(own.as_deref()),
-                    ..Fault::retry(Reason::Failed, why).into()
-                })
-            }
-            None => {
-                self.parts
-                    .report_removal(object, Severity::Info, result.message());
-                Ok(())
-            }
-        }
+        check_removed(&result, previous.as_deref().unwrap_or_default(), own.as_deref())?;
+        self.parts
+            .report_removal(object, Severity::Info, result.message());
+        Ok(())
     }
 
     fn report_retained(&self, object: &KluctlDeployment, kept: &KeepReason) {

@@ -6,11 +6,12 @@ use api::{Fault, Reason, kluctl::KluctlDeployment};
 use deployer::{
     GitOrigin, SourceArtifact,
     credentials::{GitSecret, Secrets, kms_role},
+    key,
 };
 use engine::{DecryptionKeys, ExternalAccess, PinnedSources};
 use runtime::ObjectKey;
 
-use super::{consumer::key, controller::Controller, source::ProjectSource, spec};
+use super::{controller::Controller, source::ProjectSource, spec};
 
 impl Controller {
     /// Reads the keys and the credentials that an object names, from Secrets of its namespace. The credentials of its GitRepository are read when an

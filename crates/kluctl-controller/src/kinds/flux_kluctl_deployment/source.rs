@@ -6,14 +6,14 @@ use api::{
     Fault, Reason,
     kluctl::{GitSource, KluctlDeployment},
 };
-use deployer::{SourceArtifact, credentials::GitSecret};
+use deployer::{SourceArtifact, credentials::GitSecret, key};
 use engine::{ExternalAccess, PinnedSources};
 use kluctl::{GitReference, SourceAddress};
 use remote::{SshConnections, UrlCredentials};
 use tokio_util::sync::CancellationToken;
 use tree::Tree;
 
-use super::{consumer::key, controller::Controller, spec};
+use super::{controller::Controller, spec};
 
 pub enum ProjectSource {
     Artifact(Box<SourceArtifact>),

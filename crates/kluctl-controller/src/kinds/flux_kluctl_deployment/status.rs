@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use api::{
-    Class, Condition, Fault, Reason, Time, annotation, condition_type, conditions,
+    Class, Condition, ConditionStatus, Fault, Reason, Time, annotation, condition_type,
+    conditions::{self, ConditionWriter},
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use kube::ResourceExt;
@@ -51,15 +52,10 @@ pub(crate) fn progressing(object: &KluctlDeployment, now: &Time) -> Option<Kluct
         return None;
     }
     status.ready_for_migration = Some(true);
-    let condition = Condition::new(
-        condition_type::READY,
-        api::ConditionStatus::Unknown,
-        Reason::Progressing,
-        "reconciliation in progress",
-        object.metadata.generation,
-        now.clone(),
-    );
-    conditions::set(&mut status.conditions, condition);
+    let unknown = ConditionStatus::Unknown;
+    write(&mut status, object, now)
+        .ready(unknown, Reason::Progressing, "reconciliation in progress")
+        .finish(past(object));
     Some(status)
 }
 
@@ -118,33 +114,17 @@ pub(crate) fn failed(
     if failure.revision.is_some() {
         status.last_attempted_revision.clone_from(&failure.revision);
     }
-    finish(
-        &mut status,
-        object,
-        &Ready {
-            status: false,
-            reason: fault.reason,
-            message: fault.message.clone(),
-        },
-        now,
-    );
-    if fault.class == Class::Stall {
-        let stalled = condition(
-            condition_type::STALLED,
-            true,
-            fault.reason,
-            &fault.message,
-            object,
-            now,
-        );
-        conditions::set(&mut status.conditions, stalled);
-    }
+    let writer = write(&mut status, object, now).ready(false, fault.reason, &fault.message);
+    let writer = match fault.class {
+        Class::Stall => writer.stalled(fault.reason, &fault.message),
+        _ => writer,
+    };
+    writer.finish(past(object));
     let events = if events::news(object, &status) {
         vec![events::of_fault(failure)]
     } else {
         Vec::new()
     };
-    order(&mut status, object);
     Outcome {
         status,
         requeue: Requeue::from(fault.class),
@@ -171,37 +151,24 @@ pub(crate) fn done(
     let mut status = attempted(object, report, now);
     let errors = Errors::of(&status, report);
     let reason = verdict(&errors);
-    finish(
-        &mut status,
-        object,
-        &Ready {
-            status: reason == Reason::ReconciliationSucceeded,
-            reason,
-            message: summary(object, report, &errors),
-        },
-        now,
-    );
     let not_ready_for = (reason == Reason::ValidateFailed).then(|| not_ready_for(object, &status, now));
-    if not_ready_for.is_some_and(|since| since < spec::timeout(&object.spec)) {
-        let message = "waiting for the deployed objects to become ready";
-        let waiting = condition(
-            condition_type::RECONCILING,
-            true,
-            Reason::Progressing,
-            message,
-            object,
-            now,
-        );
-        conditions::set(&mut status.conditions, waiting);
-    }
-    order(&mut status, object);
+    let message = summary(object, report, &errors);
+    let is_ready = reason == Reason::ReconciliationSucceeded;
+    let writer = write(&mut status, object, now).ready(is_ready, reason, &message);
+    let writer = if not_ready_for.is_some_and(|since| since < spec::timeout(&object.spec)) {
+        let waiting = "waiting for the deployed objects to become ready";
+        writer.reconciling(Reason::Progressing, waiting)
+    } else {
+        writer
+    };
+    writer.finish(past(object));
     let delay = delay(object, report, reason, not_ready_for);
     let (requeue, faulty) = match reason {
         Reason::ReconciliationSucceeded => (Requeue::Interval(delay), false),
         Reason::ValidateFailed => (Requeue::After(delay), false),
         _ => (Requeue::After(delay), true),
     };
-    let message = events::ready_message(&status.conditions);
+    let message = deployer::events::ready_message(&status.conditions);
     Outcome {
         requeue,
         events: events::of_done(object, &status, report, reason, delay),
@@ -249,49 +216,16 @@ fn handled(object: &KluctlDeployment) -> KluctlDeploymentStatus {
     status
 }
 
-struct Ready {
-    status: bool,
-    reason: Reason,
-    message: String,
-}
-
-/// Sets Ready, and removes Stalled and Reconciling.
-fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: &Ready, now: &Time) {
-    conditions::remove(&mut status.conditions, condition_type::STALLED);
-    conditions::remove(&mut status.conditions, condition_type::RECONCILING);
-    let ready = condition(
-        condition_type::READY,
-        ready.status,
-        ready.reason,
-        &ready.message,
-        object,
-        now,
-    );
-    conditions::set(&mut status.conditions, ready);
-}
-
-fn order(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
-    let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
-    conditions::carry_times(past, &mut status.conditions);
-    conditions::sort(&mut status.conditions);
-}
-
-fn condition(
-    type_: &str,
-    holds: bool,
-    reason: Reason,
-    message: &str,
+fn write<'a>(
+    status: &'a mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
-    now: &Time,
-) -> Condition {
-    Condition::new(
-        type_,
-        holds,
-        reason,
-        message,
-        object.metadata.generation,
-        now.clone(),
-    )
+    now: &'a Time,
+) -> ConditionWriter<'a> {
+    ConditionWriter::new(&mut status.conditions, object.metadata.generation, now)
+}
+
+fn past(object: &KluctlDeployment) -> &[Condition] {
+    object.status.as_ref().map_or(&[], |past| &past.conditions)
 }
 
 /// Returns the time since the deployment stopped being ready, or since it was last deployed.

@@ -11,12 +11,11 @@ use api::{
     DurationOrNever, Time,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use deployer::{Inputs, NewRevision, SourceArtifact};
+use deployer::{Inputs, NewRevision, SourceArtifact, key};
 use runtime::{ObjectKey, Outcome, Pass, now};
 
 use super::{
-    build::Built, consumer::key, controller::Controller, plan::Period, report, source::ProjectSource, spec,
-    status,
+    build::Built, controller::Controller, plan::Period, report, source::ProjectSource, spec, status,
 };
 use crate::common::BuildReads;
 

@@ -6,13 +6,14 @@ use api::{
     Reason,
     kluctl::gitops::{KluctlDeployment, TargetKey},
 };
+use deployer::key;
 use runtime::{Pass, Severity, now};
 
 use super::{
     build::{Built, PrepareError},
     command_event::CommandEvent,
     commands::Commands,
-    controller::{Controller, key},
+    controller::Controller,
     inventory,
     pass::{Applied, Draft},
     plan::{self, Decision},

@@ -7,7 +7,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, TargetKey},
 };
 use cluster::Cluster;
-use deployer::{ClusterIdentity, working};
+use deployer::{ClusterIdentity, credentials::kms_role, key, working};
 use engine::{DecryptionKeys, ExternalAccess, ProjectError, ReadObjects, RemoteOverride, RenderOptions};
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
@@ -16,13 +16,12 @@ use runtime::Pass;
 use tree::{Record, Recording, Tree};
 
 use super::{
-    controller::{Controller, key},
+    controller::Controller,
     credentials,
     pass::Draft,
     plan,
     spec::{self, InvalidSpec, Source},
 };
-use deployer::credentials::kms_role;
 
 /// Delay before the next pass after one that a change of its object ended.
 const AT_ONCE: Duration = Duration::from_millis(1);

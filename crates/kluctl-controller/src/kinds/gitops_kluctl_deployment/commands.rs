@@ -136,7 +136,12 @@ impl<'a> Commands<'a, '_> {
             result
         };
         let command = Command::deploying(spec::pokes_images(&self.object.spec));
-        metrics.done(&self.key, command, started.elapsed(), counted(&result));
+        metrics.done(
+            &self.key,
+            command,
+            started.elapsed(),
+            CommandCounts::from(&result),
+        );
         let versions = std::mem::take(&mut result.versions);
         match dry_run {
             true => drop(memory.take_seen(&self.key)),
@@ -242,9 +247,12 @@ impl<'a> Commands<'a, '_> {
         result
             .errors
             .extend(result.completeness.message().map(ObjectError::general));
-        self.controller
-            .metrics
-            .done(&self.key, Command::Prune, started.elapsed(), counted(&result));
+        self.controller.metrics.done(
+            &self.key,
+            Command::Prune,
+            started.elapsed(),
+            CommandCounts::from(&result),
+        );
         if !result.errors.is_empty() {
             self.controller.parts.states.request_sweep(&self.key);
         }
@@ -350,16 +358,5 @@ impl<'a> Commands<'a, '_> {
             stored,
             error: (count > 0).then(|| format!("validate failed with {count} errors.")),
         })
-    }
-}
-
-pub(super) fn counted(result: &CommandResult) -> CommandCounts {
-    let counts = result.counts();
-    CommandCounts {
-        changed: counts.new + counts.changed,
-        deleted: counts.deleted,
-        orphans: counts.orphans,
-        errors: counts.errors,
-        warnings: counts.warnings,
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use api::kluctl::gitops::KluctlDeployment;
 use cluster::Cluster;
-use deployer::{ClusterIdentity, OwnClusterId, Parts, RemoteDenials};
+use deployer::{ClusterIdentity, OwnClusterId, Parts, RemoteDenials, key};
 use engine::{ExternalAccess, RenderSlots};
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use remote::{ChartCache, SourceCache};
 use results::ResultStore;
-use runtime::{Context, ObjectKey};
+use runtime::Context;
 
 use super::spec;
 use crate::{
@@ -41,10 +41,6 @@ pub struct Controller {
     pub(super) remote_denials: RemoteDenials,
     cluster_id: OwnClusterId,
     dry_run: bool,
-}
-
-pub(super) fn key(object: &KluctlDeployment) -> ObjectKey {
-    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// Returns the identity of a cluster, empty if it could not be read.

@@ -2,15 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use api::{Reason, condition_type, conditions, kluctl::gitops::KluctlDeploymentStatus};
+use api::{Reason, condition_type, conditions, group, kluctl::gitops::KluctlDeploymentStatus};
 use deployer::message;
 use runtime::{EventDraft, Severity};
 
 use super::command_event::CommandEvent;
-
-const REVISION: &str = "gitops.kluctl.io/revision";
-/// Metadata key that asks to update the status of the commit.
-const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
 
 /// Returns the metadata of an event that repeats the status. Of a deployment that succeeded, it updates the status of the
 /// commit.
@@ -22,14 +18,8 @@ pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<Stri
 }
 
 fn metadata(status: &KluctlDeploymentStatus, updates_commit: bool) -> BTreeMap<String, String> {
-    let mut metadata = BTreeMap::new();
-    if let Some(commit) = &status.observed_commit {
-        metadata.insert(REVISION.to_owned(), commit.clone());
-    }
-    if updates_commit {
-        metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
-    }
-    metadata
+    let commit = status.observed_commit.as_deref();
+    deployer::events::metadata(group::GITOPS_KLUCTL, commit, updates_commit)
 }
 
 pub(super) struct Ended<'a> {
@@ -55,12 +45,9 @@ impl Ended<'_> {
 
     /// Returns true if Ready or the error of the preparation differ from the stored status.
     fn is_news(&self) -> bool {
-        let ready = |status: &KluctlDeploymentStatus| {
-            let ready = conditions::get(&status.conditions, condition_type::READY);
-            ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
-        };
         self.past.is_none_or(|past| {
-            ready(past) != ready(self.status) || past.last_prepare_error != self.status.last_prepare_error
+            deployer::events::is_ready_news(&past.conditions, &self.status.conditions)
+                || past.last_prepare_error != self.status.last_prepare_error
         })
     }
 }

@@ -8,18 +8,17 @@ use std::{
 };
 
 use api::{Fault, kluctl::gitops::KluctlDeployment};
-use deployer::claims::{self, ForeignOwners};
+use deployer::{
+    claims::{self, ForeignOwners},
+    key,
+};
 use engine::Confirm;
 use futures::{FutureExt as _, future::BoxFuture};
-use kube::{Api, ResourceExt as _};
 use objects::ObjectRef;
 use parking_lot::Mutex;
 use results::{CommandResult, ObjectError};
 
-use super::{
-    build::ProjectRead,
-    controller::{Controller, key},
-};
+use super::{build::ProjectRead, controller::Controller};
 use crate::common::sharers::{Claimant, Sharing, WORDS};
 
 /// Timeout for asking a Git server or a registry for a revision.
@@ -122,7 +121,11 @@ impl<'a> Guard<'a> {
 
     async fn check(&self, objects: &[ObjectRef]) -> Result<(), Refusal> {
         let unknown = |fault: Fault| Refusal::Transient(fault.message);
-        if !self.is_unchanged().await.map_err(unknown)? {
+        let client = self.controller.client();
+        if !deployer::objects::is_unchanged(client, self.object)
+            .await
+            .map_err(unknown)?
+        {
             return Err(Refusal::Transient(
                 "the KluctlDeployment changed meanwhile".to_owned(),
             ));
@@ -187,25 +190,6 @@ impl<'a> Guard<'a> {
             )),
             _ => Ok(()),
         }
-    }
-
-    async fn is_unchanged(&self) -> Result<bool, Fault> {
-        let namespace = self.object.namespace().unwrap_or_default();
-        let api: Api<KluctlDeployment> = Api::namespaced(self.controller.client().clone(), &namespace);
-        let found = deployer::objects::found(api.get_metadata(&self.object.name_any()).await);
-        let found = found.map_err(|error| {
-            let message = format!(
-                "cannot read the object again: {}",
-                runtime::client::describe(&error)
-            );
-            Fault::retry(api::Reason::Failed, message)
-        })?;
-        let (then, now) = (&self.object.metadata, found.map(|found| found.metadata));
-        Ok(now.is_some_and(|now| {
-            now.uid == then.uid
-                && now.generation == then.generation
-                && now.deletion_timestamp.is_some() == then.deletion_timestamp.is_some()
-        }))
     }
 }
 

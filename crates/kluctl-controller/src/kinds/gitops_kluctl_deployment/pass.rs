@@ -6,10 +6,10 @@ use std::{
 };
 
 use api::{
-    Fault, Reason, Time, condition_type, conditions,
+    Fault, Reason, Time,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequest, ManualRequestResult},
 };
-use deployer::{idle::Ages, message, objects};
+use deployer::{events::ready_message, idle::Ages, message, objects};
 use remote::SshConnections;
 use runtime::{Outcome, Pass, Requeue, client::describe, now};
 
@@ -136,7 +136,7 @@ impl Draft {
             _ => plan::next(&self.stored, &self.status, ages, now),
         };
         let succeeded = reason == Reason::ReconciliationSucceeded;
-        let fault = (!succeeded).then(|| Fault::wait(delay, reason, ready_message(&self.status)));
+        let fault = (!succeeded).then(|| Fault::wait(delay, reason, ready_message(&self.status.conditions)));
         let requeue = if succeeded {
             Requeue::Interval(delay)
         } else {
@@ -219,11 +219,6 @@ struct Ending {
     fault: Option<Fault>,
     /// The error of the preparation, which the status may have in fewer words.
     unprepared: Option<String>,
-}
-
-pub(super) fn ready_message(status: &KluctlDeploymentStatus) -> String {
-    conditions::get(&status.conditions, condition_type::READY)
-        .map_or_else(String::new, |ready| ready.message.clone())
 }
 
 impl Controller {

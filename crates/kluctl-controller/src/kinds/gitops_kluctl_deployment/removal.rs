@@ -3,17 +3,16 @@
 use std::time::Instant;
 
 use api::{Fault, Reason, kluctl::gitops::KluctlDeployment};
-use deployer::{RemovalFailure, working};
+use deployer::{RemovalFailure, key, working};
 use results::{CommandResult, ProjectKey};
 use runtime::{Pass, Severity};
 
 use super::{
-    commands::counted,
-    controller::{Controller, key},
+    controller::Controller,
     guard::{Guard, Refusal},
     inventory, spec,
 };
-use crate::{common::remains, metrics::Command};
+use crate::{common::check_removed, metrics::Command};
 
 /// Part of the timeout of an object for storing the result of a removal.
 const STORING: f32 = 0.15;
@@ -102,25 +101,23 @@ impl Controller {
         }
         let result = deleted.map_err(|error| failed(error.to_string()))?;
         let result = Box::new(self.described(pass, result).await);
-        self.metrics
-            .done(&key(object), Command::Delete, started.elapsed(), counted(&result));
-        match result.failure().or_else(|| result.completeness.message()) {
-            Some(why) => {
-                let remains = remains(&result, previous.as_deref().unwrap_or_default());
-                let own = object.spec.kube_config.is_none().then_some(pass.namespace);
-                Err(RemovalFailure {
-                    left: remains.left(),
-                    denied: remains.left_for_lack_of_rights(own),
-                    removed: Some(result),
-                    ..failed(why).into()
-                })
-            }
-            None => {
-                self.parts
-                    .report_removal(object, Severity::Info, result.message());
-                Ok(Some(result))
-            }
+        self.metrics.done(
+            &key(object),
+            Command::Delete,
+            started.elapsed(),
+            (&*result).into(),
+        );
+        let own = object.spec.kube_config.is_none().then_some(pass.namespace);
+        let checked = check_removed(&result, previous.as_deref().unwrap_or_default(), own);
+        if let Err(failure) = checked {
+            return Err(RemovalFailure {
+                removed: Some(result),
+                ..failure
+            });
         }
+        self.parts
+            .report_removal(object, Severity::Info, result.message());
+        Ok(Some(result))
     }
 
     /// Describes the result of a removal by the status: nothing is fetched.

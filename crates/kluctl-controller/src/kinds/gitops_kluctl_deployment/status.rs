@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use api::{
-    Condition, ConditionStatus, Reason, Time, condition_type, conditions,
+    Condition, ConditionStatus, Reason, Time, condition_type,
+    conditions::{self, ConditionWriter},
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use deployer::message;
@@ -23,23 +24,23 @@ pub(crate) fn set_progress(
     what: &str,
     now: &Time,
 ) {
-    let generation = object.metadata.generation;
-    let condition = |type_, status: ConditionStatus, message: &str| {
-        Condition::new(
-            type_,
-            status,
-            Reason::Progressing,
-            message,
-            generation,
-            now.clone(),
-        )
-    };
-    conditions::remove(&mut status.conditions, condition_type::STALLED);
-    let ready = condition(condition_type::READY, ConditionStatus::Unknown, IN_PROGRESS);
-    conditions::set(&mut status.conditions, ready);
-    let reconciling = condition(condition_type::RECONCILING, ConditionStatus::True, what);
-    conditions::set(&mut status.conditions, reconciling);
-    conditions::sort(&mut status.conditions);
+    let past = status.conditions.clone();
+    write(status, object, now)
+        .ready(ConditionStatus::Unknown, Reason::Progressing, IN_PROGRESS)
+        .reconciling(Reason::Progressing, what)
+        .finish(&past);
+}
+
+fn write<'a>(
+    status: &'a mut KluctlDeploymentStatus,
+    object: &KluctlDeployment,
+    now: &'a Time,
+) -> ConditionWriter<'a> {
+    ConditionWriter::new(&mut status.conditions, object.metadata.generation, now)
+}
+
+fn past(object: &KluctlDeployment) -> &[Condition] {
+    object.status.as_ref().map_or(&[], |past| &past.conditions)
 }
 
 /// Returns the status at the start of the work on a new generation: Ready stays.
@@ -71,32 +72,19 @@ pub(crate) fn set_ready(
     text: &str,
     now: &Time,
 ) {
-    let ready = Condition::new(
-        condition_type::READY,
-        reason == Reason::ReconciliationSucceeded,
-        reason,
-        message::limit(text.to_owned(), message::MESSAGE_BYTES),
-        object.metadata.generation,
-        now.clone(),
-    );
-    finish(status, object, ready);
-}
-
-/// Sets Ready to a condition, and removes Reconciling and Stalled.
-fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: Condition) {
-    conditions::remove(&mut status.conditions, condition_type::RECONCILING);
-    conditions::remove(&mut status.conditions, condition_type::STALLED);
-    conditions::set(&mut status.conditions, ready);
-    let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
-    conditions::carry_times(past, &mut status.conditions);
-    conditions::sort(&mut status.conditions);
+    let is_ready = reason == Reason::ReconciliationSucceeded;
+    let message = message::limit(text.to_owned(), message::MESSAGE_BYTES);
+    write(status, object, now)
+        .ready(is_ready, reason, &message)
+        .finish(past(object));
 }
 
 /// Sets the generation of Ready to the generation of the object, and leaves its reason and message. Removes Reconciling and Stalled.
 pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
-    if let Some(mut ready) = conditions::get(&status.conditions, condition_type::READY).cloned() {
-        ready.observed_generation = object.metadata.generation;
-        finish(status, object, ready);
+    if let Some(ready) = conditions::get(&status.conditions, condition_type::READY).cloned() {
+        write(status, object, &ready.last_transition_time)
+            .ready(ready.status, ready.reason, &ready.message)
+            .finish(past(object));
     }
 }
 

@@ -4,23 +4,11 @@ use results::{CommandResult, ValidateResult};
 use yaml::Value;
 
 use super::CommandDone;
-use crate::metrics::CommandCounts;
 
 /// Maximum size of a stored result in bytes; a status has three of them.
 const RESULT_BYTES: usize = 48 << 10;
 /// Maximum number of errors, of warnings and of results in a stored validation.
 const VALIDATION_ENTRIES: usize = 50;
-
-pub(super) fn counted(result: &CommandResult) -> CommandCounts {
-    let counts = result.counts();
-    CommandCounts {
-        changed: counts.new + counts.changed,
-        deleted: counts.deleted,
-        orphans: counts.orphans,
-        errors: counts.errors,
-        warnings: counts.warnings,
-    }
-}
 
 pub(super) fn command_done(result: &CommandResult) -> CommandDone {
     CommandDone {

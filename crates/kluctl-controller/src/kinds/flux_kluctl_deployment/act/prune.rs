@@ -9,7 +9,7 @@ use remote::SshConnections;
 
 use super::{
     CommandDone, Deployment, Prune,
-    done::{command_done, counted, nothing_pruned, refused},
+    done::{command_done, nothing_pruned, refused},
     plan, spec,
 };
 use crate::{
@@ -66,7 +66,7 @@ impl Deployment<'_> {
         match pruned {
             Ok(result) => {
                 let metrics = &self.controller.metrics;
-                metrics.done(self.key, Command::Prune, started.elapsed(), counted(&result));
+                metrics.done(self.key, Command::Prune, started.elapsed(), (&result).into());
                 let mut done = command_done(&result);
                 // Objects may be left, so pruning stays due.
                 done.errors.extend(result.completeness.message());
@@ -86,8 +86,8 @@ impl Deployment<'_> {
 
     /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.
     pub(super) async fn still_current(&self) -> Result<(), Fault> {
-        let references = &self.controller.references;
-        let same = references.is_unchanged(self.object).await?
+        let client = self.controller.client();
+        let same = deployer::objects::is_unchanged(client, self.object).await?
             && self.revision_now().await? == self.artifact.revision();
         if same {
             return Ok(());
