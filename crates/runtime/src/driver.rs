@@ -227,7 +227,10 @@ impl<R: Reconciler> Driver<R> {
                     self.news.insert(key.clone());
                     self.supersede(&key, Some(generation));
                 }
-                Change::Gone(key) => self.forget(&key),
+                Change::Gone(key) => {
+                    self.kind.cache.forget(&key);
+                    self.forget(&key);
+                }
                 Change::Synced => self.kind.ctx.readiness().done(&list_name::<R>()),
             }
         }

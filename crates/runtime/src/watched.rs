@@ -117,6 +117,10 @@ impl ObjectCache {
         }
     }
 
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.0.lock().remove(key);
+    }
+
     pub(crate) fn clear(&self) {
         *self.0.lock() = Inner::default();
     }
@@ -231,6 +235,9 @@ mod tests {
         assert_eq!(value_of(cache.get(&key("a"), 9)).as_deref(), Some("z"));
         cache.apply(&Event::Delete(watched("a", "10", "z")));
         assert!(cache.get(&key("a"), 9).is_none());
+        cache.apply(&Event::Apply(watched("a", "11", "z")));
+        cache.forget(&key("a"));
+        assert!(cache.get(&key("a"), 11).is_none());
         cache.apply(&Event::Apply(watched("b", "11", "z")));
         cache.clear();
         assert!(cache.get(&key("b"), 11).is_none());
