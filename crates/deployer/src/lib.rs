@@ -30,6 +30,7 @@ mod reconciler;
 mod references;
 pub mod removal;
 mod rules;
+pub mod schedule;
 mod sources;
 mod triggers;
 mod working;

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use api::{Reason, Time, annotation, condition_type, conditions, kluctl::KluctlDeployment};
-use deployer::idle::Ages;
+use deployer::{idle::Ages, schedule::since};
 use kube::ResourceExt;
 
 use super::{
     plan::{Facts, LastDeploy},
     report::failure_of,
     spec,
-    status::since,
 };
 
 pub(crate) fn facts<'a>(
@@ -53,14 +52,14 @@ pub(crate) fn facts<'a>(
         deploy_on_changes: spec.deploy_on_changes,
         deploy_period: spec::deploy_period(spec),
         compare_on_request: spec.deploy_interval.is_none(),
-        since_compared: shortest(ages.since_compared, deploy.map(|last| since(&last.time, now)))
+        since_compared: shortest(ages.since_compared, deploy.map(|last| since(last.time.0, now)))
             .unwrap_or_default(),
         prune: spec.prune,
         last_prune_failed: failure_of(prune).is_some(),
         validate: spec.validate,
         validate_period: spec::validate_period(spec),
         since_validated: validate.map(|last| {
-            let noted = since(&last.time, now);
+            let noted = since(last.time.0, now);
             ages.since_validated
                 .map_or(noted, |remembered| remembered.min(noted))
         }),

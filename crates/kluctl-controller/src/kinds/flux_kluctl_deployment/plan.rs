@@ -4,13 +4,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use deployer::schedule;
 use engine::discriminator::{self, DiscriminatorError};
 use objects::meta;
-
-/// Minimum delay before the readiness of a deployment is checked again.
-const MIN_RECHECK: Duration = Duration::from_secs(1);
-/// Maximum delay before an object that is not ready is checked again.
-const MAX_RECHECK: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Period {
@@ -302,20 +298,12 @@ pub(crate) struct Schedule {
     pub not_ready_for: Option<Duration>,
 }
 
-/// Returns the time until the next pass after one that could deploy. Objects that are not ready are checked again soon,
-/// and less often the longer it takes.
+/// Returns the time until the next pass after one that could deploy.
 #[must_use]
 pub(crate) fn next(schedule: &Schedule) -> Duration {
     let deploy = schedule.deploy.0.left(schedule.deploy.1);
     let validate = schedule.validate.and_then(|(period, since)| period.left(since));
-    let readiness = schedule
-        .not_ready_for
-        .map(|since| (since / 4).clamp(MIN_RECHECK, MAX_RECHECK));
-    [deploy, validate, readiness]
-        .into_iter()
-        .flatten()
-        .fold(schedule.interval, Duration::min)
-        .max(MIN_RECHECK)
+    schedule::next_pass(schedule.interval, [deploy, validate], schedule.not_ready_for)
 }
 
 #[cfg(test)]

@@ -6,16 +6,15 @@ use api::{
     DurationOrNever, Fault, GoDuration, Reason,
     kluctl::{KluctlDeployment, KluctlDeploymentSpec},
 };
+use deployer::schedule::{self, MIN_INTERVAL};
 use kluctl::{FixedImage, Inclusion};
 use tree::TreePath;
 
 use super::{consumer::FluxKluctlDeployment, plan::Period};
 
-const SHORTEST: Duration = Duration::from_secs(1);
 /// Values of `spec.deployMode`.
 const FULL_DEPLOY: &str = "full-deploy";
 const POKE_IMAGES: &str = "poke-images";
-const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     let spec = &object.spec;
@@ -72,11 +71,11 @@ fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
         ("spec.validateInterval", every(spec.validate_interval)),
     ];
     for (path, value) in fields {
-        if let Some(value) = value.filter(|value| value.as_duration() < SHORTEST) {
+        if let Some(value) = value.filter(|value| value.as_duration() < MIN_INTERVAL) {
             return Err(invalid(
                 path,
                 value,
-                format_args!("must be at least {}", GoDuration::from(SHORTEST)),
+                format_args!("must be at least {}", GoDuration::from(MIN_INTERVAL)),
             ));
         }
     }
@@ -230,13 +229,13 @@ pub(crate) fn path_text(spec: &KluctlDeploymentSpec) -> &str {
 
 #[must_use]
 pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
-    spec.interval.as_duration().max(SHORTEST)
+    schedule::interval(spec.interval)
 }
 
 #[must_use]
 pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
     spec.retry_interval
-        .map_or_else(|| interval(spec), |retry| retry.as_duration().max(SHORTEST))
+        .map_or_else(|| interval(spec), schedule::interval)
 }
 
 #[must_use]
@@ -245,10 +244,7 @@ pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
         Some(DurationOrNever::Every(period)) => period,
         _ => spec.interval,
     };
-    spec.timeout
-        .unwrap_or(fallback)
-        .as_duration()
-        .max(SHORTEST_TIMEOUT)
+    schedule::timeout(spec.timeout.unwrap_or(fallback))
 }
 
 /// Returns the period of comparisons of the cluster with the rendered objects.
@@ -265,7 +261,7 @@ pub(crate) fn validate_period(spec: &KluctlDeploymentSpec) -> Period {
 fn period(spec: &KluctlDeploymentSpec, own: Option<DurationOrNever>) -> Period {
     match own {
         Some(DurationOrNever::Never) => Period::Never,
-        Some(DurationOrNever::Every(period)) => Period::Every(period.as_duration().max(SHORTEST)),
+        Some(DurationOrNever::Every(period)) => Period::Every(schedule::interval(period)),
         None => Period::Every(interval(spec)),
     }
 }

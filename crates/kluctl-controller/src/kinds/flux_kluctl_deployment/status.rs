@@ -15,7 +15,7 @@ use super::{
     report::{self, Errors, Report},
     spec,
 };
-use deployer::{SourceArtifact, message};
+use deployer::{SourceArtifact, message, schedule::since};
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,18 +234,12 @@ fn not_ready_for(object: &KluctlDeployment, status: &KluctlDeploymentStatus, now
     let unready = past
         .and_then(|past| conditions::get(&past.conditions, condition_type::READY))
         .filter(|ready| ready.reason == Reason::ValidateFailed.as_str())
-        .map_or(Duration::ZERO, |ready| since(&ready.last_transition_time, now));
+        .map_or(Duration::ZERO, |ready| since(ready.last_transition_time.0, now));
     let deployed = status
         .last_deploy_result
         .as_ref()
-        .map_or(Duration::MAX, |deploy| since(&deploy.time, now));
+        .map_or(Duration::MAX, |deploy| since(deploy.time.0, now));
     unready.min(deployed)
-}
-
-/// Returns the time since `then`; zero if it is in the future.
-#[must_use]
-pub(crate) fn since(then: &Time, now: &Time) -> Duration {
-    Duration::try_from(now.0.duration_since(then.0)).unwrap_or_default()
 }
 
 fn delay(

@@ -11,12 +11,10 @@ use api::{
     DurationOrNever, Time,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use deployer::{Inputs, NewRevision, SourceArtifact, key};
+use deployer::{Inputs, NewRevision, SourceArtifact, key, schedule};
 use runtime::{ObjectKey, Outcome, Pass, now};
 
-use super::{
-    build::Built, controller::Controller, plan::Period, report, source::ProjectSource, spec, status,
-};
+use super::{build::Built, controller::Controller, plan::Period, report, source::ProjectSource, spec};
 use crate::common::BuildReads;
 
 #[derive(Debug, Clone)]
@@ -52,7 +50,7 @@ impl Controller {
         if !is_watched || will_deploy || self.is_dry_run(object) {
             return None;
         }
-        let deployed_for = deployed.map(|last| status::since(&last.time, &now()));
+        let deployed_for = deployed.map(|last| schedule::since(last.time.0, &now()));
         let since_compared = self
             .parts
             .states

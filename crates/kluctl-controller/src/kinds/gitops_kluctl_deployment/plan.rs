@@ -6,15 +6,14 @@ use api::{
     Time,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus, TargetKey},
 };
-use deployer::idle::Ages;
+use deployer::{
+    idle::Ages,
+    schedule::{self, since},
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{requests::RequestKind, spec};
-
-const SHORTEST: Duration = Duration::from_secs(1);
-/// Maximum delay before objects that are not ready are checked again.
-const LONGEST_RECHECK: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -161,13 +160,8 @@ pub(crate) fn next(
     let deploy = until_deployment(object, status, now);
     let validated = since_validated(status, ages, now).filter(|_| spec.validate);
     let validate = left(spec::validate_interval(spec), validated);
-    let recheck = (spec.validate && is_unready(status))
-        .then(|| (deployed.unwrap_or(Duration::MAX) / 4).clamp(SHORTEST, LONGEST_RECHECK));
-    [deploy, validate, recheck]
-        .into_iter()
-        .flatten()
-        .fold(spec::interval(spec), Duration::min)
-        .max(SHORTEST)
+    let not_ready_for = (spec.validate && is_unready(status)).then(|| deployed.unwrap_or(Duration::MAX));
+    schedule::next_pass(spec::interval(spec), [deploy, validate], not_ready_for)
 }
 
 /// Returns the time until a deployment is due by `deployInterval`; `None` if none ever is.
@@ -198,10 +192,6 @@ fn ended(result: Option<&Value>, part: Option<&str>) -> Option<Timestamp> {
         None => result,
     };
     part.get("endTime")?.as_str()?.parse().ok()
-}
-
-fn since(then: Timestamp, now: &Time) -> Duration {
-    Duration::try_from(now.0.duration_since(then)).unwrap_or_default()
 }
 
 #[cfg(test)]

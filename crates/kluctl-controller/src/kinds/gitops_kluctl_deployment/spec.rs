@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use api::{
-    GoDuration,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride},
-};
+use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride};
 use cluster::access::Contexts;
+use deployer::schedule;
 use kluctl::{FixedImage, GitReference, Inclusion, Request, SourceAddress};
 use remote::ServerAddress;
 use tree::TreePath;
 use yaml::{Map, Value};
 
-const SHORTEST: Duration = Duration::from_secs(1);
-const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Scheme of sources that a command line serves.
 const OVERRIDE_SCHEME: &str = "grpc+source-override://";
 const MOST_OVERRIDES: usize = 100;
@@ -282,30 +278,25 @@ pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
     deploy_mode(spec) == POKE_IMAGES
 }
 
-fn at_least(duration: GoDuration) -> Duration {
-    duration.as_duration().max(SHORTEST)
-}
-
 pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
-    at_least(spec.interval)
+    schedule::interval(spec.interval)
 }
 
 /// Returns the delay before the next attempt after a project could not be prepared.
 pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
-    at_least(spec.retry_interval.unwrap_or(spec.interval))
+    schedule::interval(spec.retry_interval.unwrap_or(spec.interval))
 }
 
 pub(crate) fn deploy_interval(spec: &KluctlDeploymentSpec) -> Option<Duration> {
-    spec.deploy_interval.map(at_least)
+    spec.deploy_interval.map(schedule::interval)
 }
 
 pub(crate) fn validate_interval(spec: &KluctlDeploymentSpec) -> Duration {
-    at_least(spec.validate_interval.unwrap_or(spec.interval))
+    schedule::interval(spec.validate_interval.unwrap_or(spec.interval))
 }
 
 pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
-    let timeout = spec.timeout.or(spec.deploy_interval).unwrap_or(spec.interval);
-    timeout.as_duration().max(SHORTEST_TIMEOUT)
+    schedule::timeout(spec.timeout.or(spec.deploy_interval).unwrap_or(spec.interval))
 }
 
 #[cfg(test)]
