@@ -3,6 +3,8 @@
 //! They are read with the rights of the controller, as kubeconfigs are, and never from another namespace: nobody gets more than who may
 //! create objects in the namespace of the Secret.
 
+mod cache;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
@@ -17,6 +19,8 @@ use runtime::{
 use secrets::Keys as DecryptionKeys;
 
 use crate::{Clusters, KubeconfigError};
+
+pub use cache::{SecretCache, SecretError};
 
 /// Reader of the Secrets of one object.
 #[derive(Clone, Copy)]

@@ -7,7 +7,11 @@ use api::{
     kluctl::gitops::{KluctlDeployment, TargetKey},
 };
 use cluster::Cluster;
-use deployer::{ClusterIdentity, credentials::kms_role, key, working};
+use deployer::{
+    ClusterIdentity,
+    credentials::{SecretError, kms_role},
+    key, working,
+};
 use engine::{DecryptionKeys, ExternalAccess, ProjectError, ReadObjects, RemoteOverride, RenderOptions};
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
@@ -34,8 +38,8 @@ pub enum PrepareError {
     Spec(#[from] InvalidSpec),
     #[error("{0}")]
     Request(String),
-    #[error("failed to get secret '{name}': {why}")]
-    Secret { name: String, why: String },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     #[error("spec.credentials: there are more than {0} entries")]
     ManyCredentials(usize),
     #[error(transparent)]

@@ -1,70 +1,17 @@
 //! Reads the Secrets of an object: credentials of its sources, and keys for its files. Live, each once a pass.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use api::{Secret, kluctl::gitops::KluctlDeployment};
-use deployer::objects;
+use api::kluctl::gitops::KluctlDeployment;
+use deployer::credentials::SecretCache;
 use engine::{DecryptionKeys, ExternalAccess};
-use k8s_openapi::api::core::v1::Secret as SecretObject;
-use kube::{Api, Client, ResourceExt as _};
-use remote::{CredentialEntry, SecretCredentials};
-use runtime::client::describe;
+use kube::{Client, ResourceExt as _};
+use remote::SecretCredentials;
 
 use super::build::PrepareError;
 
 /// Maximum number of entries of all lists of credentials.
 const MOST: usize = 200;
-
-type Values = BTreeMap<String, Secret<Vec<u8>>>;
-
-/// The Secrets that a pass has read.
-struct Secrets {
-    api: Api<SecretObject>,
-    read: HashMap<String, Values>,
-}
-
-impl Secrets {
-    fn new(client: &Client, object: &KluctlDeployment) -> Self {
-        Self {
-            api: Api::namespaced(client.clone(), &object.namespace().unwrap_or_default()),
-            read: HashMap::new(),
-        }
-    }
-
-    async fn get(&mut self, name: &str) -> Result<Values, PrepareError> {
-        if let Some(values) = self.read.get(name) {
-            return Ok(values.clone());
-        }
-        let failed = |why: String| PrepareError::Secret {
-            name: name.to_owned(),
-            why,
-        };
-        let found = objects::found(self.api.get(name).await).map_err(|error| failed(describe(&error)))?;
-        let secret = found.ok_or_else(|| failed(format!("secrets \"{name}\" not found")))?;
-        let data = secret.data.unwrap_or_default().into_iter();
-        let values: Values = data.map(|(key, value)| (key, Secret::new(value.0))).collect();
-        self.read.insert(name.to_owned(), values.clone());
-        Ok(values)
-    }
-
-    async fn entries<'a>(
-        &mut self,
-        list: impl Iterator<Item = (&'a str, Option<&'a str>, &'a str)>,
-    ) -> Result<Vec<CredentialEntry>, PrepareError> {
-        let mut entries = Vec::new();
-        for (host, path, secret) in list {
-            entries.push(CredentialEntry {
-                host: host.to_owned(),
-                path: path.map(str::to_owned),
-                values: self.get(secret).await?,
-            });
-        }
-        Ok(entries)
-    }
-}
 
 pub(super) async fn external(
     client: &Client,
@@ -75,7 +22,7 @@ pub(super) async fn external(
     if lists.git.len() + lists.oci.len() + lists.helm.len() > MOST {
         return Err(PrepareError::ManyCredentials(MOST));
     }
-    let mut secrets = Secrets::new(client, object);
+    let mut secrets = secrets(client, object);
     let git = lists.git.iter().map(|one| {
         (
             one.host.as_str(),
@@ -98,9 +45,9 @@ pub(super) async fn external(
         )
     });
     let credentials = SecretCredentials {
-        git: secrets.entries(git).await?,
-        oci: secrets.entries(oci).await?,
-        helm: secrets.entries(helm).await?,
+        git: secrets.credentials(git).await?,
+        oci: secrets.credentials(oci).await?,
+        helm: secrets.credentials(helm).await?,
         loopback: Some(external.servers.addresses.clone()),
     };
     Ok(external.clone().with_credentials(Arc::new(credentials)))
@@ -114,17 +61,12 @@ pub(super) async fn decryption(
     let Some(decryption) = &object.spec.decryption else {
         return Ok(None);
     };
-    let mut keys = DecryptionKeys::new();
-    keys.set_addresses(external.servers.addresses.clone());
     let secret = decryption.secret_ref.as_ref().map(|secret| secret.name.as_str());
-    if let Some(name) = secret.filter(|name| !name.is_empty()) {
-        for (key, value) in &Secrets::new(client, object).get(name).await? {
-            keys.add_entry(key, value.expose())
-                .map_err(|error| PrepareError::Secret {
-                    name: name.to_owned(),
-                    why: format!("{key}: {error}"),
-                })?;
-        }
-    }
+    let mut keys = secrets(client, object).decryption_keys(secret).await?;
+    keys.set_addresses(external.servers.addresses.clone());
     Ok(Some(keys))
+}
+
+fn secrets(client: &Client, object: &KluctlDeployment) -> SecretCache {
+    SecretCache::new(client, &object.namespace().unwrap_or_default())
 }
