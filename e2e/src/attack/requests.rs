@@ -31,7 +31,8 @@ pub fn foreign<'a>(normal: &BTreeSet<Shape>, entries: &'a [Entry]) -> Vec<&'a En
         .filter(|entry| {
             let own = entry.impersonated.as_ref().map(|user| user.contains(VICTIM));
             match own {
-                Some(true) => !is_search(entry),
+                // Its objects are read before an apply unless they are as the last one left them.
+                Some(true) => !is_search(entry) && entry.verb != "get",
                 Some(false) => !entry.is_denied(),
                 None => true,
             }
