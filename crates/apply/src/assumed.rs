@@ -8,7 +8,7 @@ use yaml::Value;
 
 use crate::{
     AppliedObject, FailedObject, Failure, Request, Session,
-    object::{Applied, Flags, pin, pin_version},
+    object::{Applied, pin, pin_version},
 };
 
 /// A version that no object has: an apply with it creates an object, and changes none.
@@ -31,15 +31,8 @@ pub(crate) async fn apply(session: &Session<'_>, request: Request<'_>) -> Option
         }
         None => pin_version(&mut manifest, MISSING),
     }
-    let flags = Flags {
-        dry_run: session.options.dry_run,
-        force: session.options.force,
-    };
-    let applied = session
-        .cluster
-        .apply(&manifest, owner.request(flags))
-        .await
-        .ok()?;
+    let options = owner.request(session.flags());
+    let applied = session.cluster.apply(&manifest, options).await.ok()?;
     session.note_change();
     let is_same = |before: &Value| meta::uid(before) == meta::uid(&applied.object);
     if assumed.is_none_or(|before| !is_same(&before)) {

@@ -7,7 +7,7 @@ use std::{
 
 use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Snapshot};
 use futures::StreamExt as _;
-use objects::{ObjectRef, Vocabulary, meta};
+use objects::{ObjectId, ObjectRef, Vocabulary, meta};
 use parking_lot::Mutex;
 use yaml::{Map, Value};
 
@@ -289,14 +289,13 @@ async fn list(
 /// Takes an object for unchanged or missing without a read; returns false if it has to be read.
 fn assume(
     seen: Option<&AppliedVersions>,
-    previous: &[ObjectRef],
+    previous: &HashSet<ObjectId>,
     reference: &ObjectRef,
     live: &mut LiveObjects,
 ) -> bool {
     let id = reference.id();
     let object = seen.and_then(|seen| seen.object(&id));
-    let is_new = seen.is_none_or(|seen| seen.version(&id).is_none())
-        && !previous.iter().any(|previous| previous.id() == id);
+    let is_new = seen.is_none_or(|seen| seen.version(&id).is_none()) && !previous.contains(&id);
     if object.is_none() && !is_new {
         return false;
     }
@@ -315,7 +314,8 @@ async fn read_missing(cluster: &Cluster, query: Query<'_>, live: &mut LiveObject
         .filter(|reference| !live.objects.contains_key(*reference))
         .collect();
     if let Some(previous) = query.assumes {
-        missing.retain(|reference| !assume(query.seen, previous, reference, live));
+        let previous: HashSet<ObjectId> = previous.iter().map(ObjectRef::id).collect();
+        missing.retain(|reference| !assume(query.seen, &previous, reference, live));
     }
     let seen = |reference: &ObjectRef| query.seen?.version(&reference.id());
     let reads = missing.into_iter().map(|reference| async move {

@@ -227,6 +227,13 @@ impl<'a> Session<'a> {
         readiness::wait_ready(self.cluster, &self.owner.vocabulary, reference, options).await
     }
 
+    pub(crate) const fn flags(&self) -> Flags {
+        Flags {
+            dry_run: self.options.dry_run,
+            force: self.options.force,
+        }
+    }
+
     /// Returns true if an object is deleted and created again if a change of an immutable field is refused.
     pub(crate) fn recreates(&self, manifest: &Value) -> bool {
         self.options.recreate_immutable || is_marked(manifest, self.owner.vocabulary.recreate)
@@ -257,10 +264,7 @@ impl<'a> Session<'a> {
     }
 
     async fn apply_at(&self, attempt: Attempt<'_>, position: Position) -> Result<AppliedObject, ApplyError> {
-        let flags = Flags {
-            dry_run: self.options.dry_run,
-            force: self.options.force,
-        };
+        let flags = self.flags();
         let (manifest, reference, rules) = (attempt.manifest, attempt.reference, attempt.rules);
         if flags.dry_run {
             let namespace_is_missing = self.is_pretended(reference.namespace.as_ref());

@@ -3,11 +3,10 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    io::{Read as _, Write as _},
     sync::Arc,
 };
 
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use limits::Compressed;
 use objects::{ObjectId, meta};
 use yaml::Value;
 
@@ -31,7 +30,7 @@ struct Entry {
     resource_version: Box<str>,
     manifest: u64,
     /// The compressed JSON of the object in this version.
-    object: Option<Arc<[u8]>>,
+    object: Option<Arc<Compressed>>,
 }
 
 impl AppliedVersions {
@@ -58,7 +57,7 @@ impl AppliedVersions {
     }
 
     fn insert(&mut self, id: ObjectId, mut entry: Entry) {
-        let size = |entry: &Entry| entry.object.as_ref().map_or(0, |object| object.len());
+        let size = |entry: &Entry| entry.object.as_ref().map_or(0, |object| object.size());
         self.bytes -= self.entries.get(&id).map_or(0, size);
         if self.bytes + size(&entry) > OBJECT_BYTES {
             entry.object = None;
@@ -70,9 +69,7 @@ impl AppliedVersions {
     /// Returns the state of an object in the version that was found equal to its manifest, if it is remembered.
     #[must_use]
     pub fn object(&self, id: &ObjectId) -> Option<Value> {
-        let compressed = self.entries.get(id)?.object.as_ref()?;
-        let mut json = Vec::new();
-        DeflateDecoder::new(&**compressed).read_to_end(&mut json).ok()?;
+        let json = self.entries.get(id)?.object.as_ref()?.bytes()?;
         serde_json::from_slice(&json).ok()
     }
 
@@ -108,12 +105,10 @@ fn fingerprint(manifest: &Value) -> u64 {
     hasher.finish()
 }
 
-fn compress(object: &Value) -> Option<Arc<[u8]>> {
+fn compress(object: &Value) -> Option<Arc<Compressed>> {
     let json = yaml::print::json(object);
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    (json.len() <= JSON_BYTES).then_some(())?;
-    encoder.write_all(json.as_bytes()).ok()?;
-    encoder.finish().ok().map(Arc::from)
+    let is_small = json.len() <= JSON_BYTES;
+    is_small.then(|| Compressed::new(json.as_bytes()))?.map(Arc::new)
 }
 
 #[cfg(test)]

@@ -66,6 +66,12 @@ impl SourceArtifact {
     /// The message of the fault about a source that has no artifact yet.
     pub const MISSING: &'static str = "Source is not ready, artifact not found";
 
+    /// Returns true for the fault about a source that has no artifact yet.
+    #[must_use]
+    pub fn is_missing(fault: &Fault) -> bool {
+        fault.reason == Reason::ArtifactFailed && fault.message == Self::MISSING
+    }
+
     #[must_use]
     pub fn revision(&self) -> &str {
         &self.artifact.revision

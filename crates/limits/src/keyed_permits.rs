@@ -16,13 +16,6 @@ pub struct KeyedPermits<K> {
     entries: Mutex<HashMap<K, Weak<Semaphore>>>,
 }
 
-#[derive(Debug)]
-pub struct KeyedPermit {
-    _permit: OwnedSemaphorePermit,
-    // Keeps the entry alive for other requests.
-    _entry: Arc<Semaphore>,
-}
-
 impl<K: Hash + Eq> KeyedPermits<K> {
     #[must_use]
     pub fn new(of_each: usize) -> Self {
@@ -31,13 +24,8 @@ impl<K: Hash + Eq> KeyedPermits<K> {
     }
 
     /// Waits for a permit of a key; `None` if its semaphore is closed, which does not happen.
-    pub async fn acquire(&self, key: K) -> Option<KeyedPermit> {
-        let entry = self.entry(key);
-        let permit = Arc::clone(&entry).acquire_owned().await.ok()?;
-        Some(KeyedPermit {
-            _permit: permit,
-            _entry: entry,
-        })
+    pub async fn acquire(&self, key: K) -> Option<OwnedSemaphorePermit> {
+        self.entry(key).acquire_owned().await.ok()
     }
 
     /// Returns the number of keys with permits or requests.

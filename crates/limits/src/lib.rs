@@ -2,6 +2,7 @@
 
 pub mod blocking;
 mod byte_budget;
+mod compressed;
 mod credential_cache;
 mod exclusive;
 mod fair_permits;
@@ -10,8 +11,9 @@ mod single_flight;
 mod threads;
 
 pub use byte_budget::{ByteBudget, ByteBudgetError, Share, Tenant};
+pub use compressed::Compressed;
 pub use credential_cache::{CacheBounds, CredentialCache};
 pub use exclusive::{Claim, ExclusiveNames};
 pub use fair_permits::{FairPermit, FairPermits};
-pub use keyed_permits::{KeyedPermit, KeyedPermits};
+pub use keyed_permits::KeyedPermits;
 pub use single_flight::{Flight, FlightKey, Flights};

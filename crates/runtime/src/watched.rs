@@ -3,12 +3,11 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    io::{Read as _, Write as _},
     marker::PhantomData,
 };
 
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
+use limits::Compressed;
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::value::RawValue;
@@ -90,7 +89,7 @@ impl<K> WatchedObject<K> {
 
 #[derive(Debug)]
 struct Entry {
-    compressed: Box<[u8]>,
+    compressed: Compressed,
     version: u64,
     sequence: u64,
 }
@@ -130,7 +129,7 @@ impl ObjectCache {
         let json = {
             let inner = self.0.lock();
             let entry = inner.entries.get(key)?;
-            (entry.version >= known).then(|| decompress(&entry.compressed))??
+            (entry.version >= known).then(|| entry.compressed.bytes())??
         };
         // An object that does not parse is read, for its error.
         serde_json::from_slice(&json).ok()
@@ -147,9 +146,12 @@ impl Inner {
         }
         self.remove(&key);
         let json = object.json.as_deref();
-        if let (Some(version), Some(compressed)) = (version, json.and_then(|json| compress(json.get()))) {
+        if let (Some(version), Some(compressed)) = (
+            version,
+            json.and_then(|json| Compressed::new(json.get().as_bytes())),
+        ) {
             self.sequence += 1;
-            self.bytes += compressed.len();
+            self.bytes += compressed.size();
             self.order.insert(self.sequence, key.clone());
             let entry = Entry {
                 compressed,
@@ -168,21 +170,9 @@ impl Inner {
     fn remove(&mut self, key: &ObjectKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.order.remove(&entry.sequence);
-            self.bytes -= entry.compressed.len();
+            self.bytes -= entry.compressed.size();
         }
     }
-}
-
-fn compress(json: &str) -> Option<Box<[u8]>> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(json.as_bytes()).ok()?;
-    encoder.finish().ok().map(Vec::into_boxed_slice)
-}
-
-fn decompress(compressed: &[u8]) -> Option<Vec<u8>> {
-    let mut json = Vec::with_capacity(compressed.len() * 6);
-    DeflateDecoder::new(compressed).read_to_end(&mut json).ok()?;
-    Some(json)
 }
 
 #[cfg(test)]
@@ -256,7 +246,7 @@ mod tests {
         }
         let inner = cache.0.lock();
         assert!(inner.bytes <= CACHE_BYTES && inner.bytes > CACHE_BYTES - OBJECT_BYTES);
-        let total: usize = inner.entries.values().map(|entry| entry.compressed.len()).sum();
+        let total: usize = inner.entries.values().map(|entry| entry.compressed.size()).sum();
         assert_eq!((total, inner.order.len()), (inner.bytes, inner.entries.len()));
         assert!(inner.entries.contains_key(&key("79")) && !inner.entries.contains_key(&key("0")));
     }

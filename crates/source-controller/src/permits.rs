@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use limits::{KeyedPermit, KeyedPermits};
+use limits::KeyedPermits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const FETCHES: usize = 8;
@@ -21,8 +21,8 @@ pub(crate) struct FetchPermits {
 #[derive(Debug)]
 pub(crate) struct FetchPermit {
     _all: OwnedSemaphorePermit,
-    _namespace: KeyedPermit,
-    _server: KeyedPermit,
+    _namespace: OwnedSemaphorePermit,
+    _server: OwnedSemaphorePermit,
 }
 
 impl Default for FetchPermits {

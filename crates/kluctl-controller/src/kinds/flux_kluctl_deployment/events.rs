@@ -18,9 +18,7 @@ pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     let fault = &failure.fault;
     let (severity, message) = match (fault.reason, fault.class) {
         // A source that was created a moment ago is not a failure yet.
-        (Reason::ArtifactFailed, _) if fault.message == SourceArtifact::MISSING => {
-            (Severity::Trace, fault.message.clone())
-        }
+        _ if SourceArtifact::is_missing(fault) => (Severity::Trace, fault.message.clone()),
         (Reason::Progressing, _) => (Severity::Trace, fault.message.clone()),
         (Reason::DependencyNotReady, Class::Wait(delay)) => (
             Severity::Info,

@@ -139,7 +139,7 @@ fn awaits_first_artifact(object: &KluctlDeployment, fault: &Fault, now: &Time) -
         .status
         .as_ref()
         .is_none_or(|status| status.conditions.is_empty());
-    is_first && fault.message == SourceArtifact::MISSING && deployer::is_new(&object.metadata, &now.0)
+    is_first && SourceArtifact::is_missing(fault) && deployer::is_new(&object.metadata, &now.0)
 }
 
 #[must_use]
