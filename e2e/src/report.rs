@@ -119,6 +119,13 @@ impl Report {
                 seconds(line.took)
             );
         }
+        for line in &self.lines {
+            if let Err(error) = line.observed.as_ref().map_err(|error| error.trim_end())
+                && error.contains('\n')
+            {
+                let _ = writeln!(table, "\n  {}:\n{error}", line.step);
+            }
+        }
         let good = self.lines.iter().filter(|line| line.observed.is_ok()).count();
         let total = self.lines.len();
         let _ = writeln!(
@@ -147,7 +154,9 @@ mod tests {
             .await
             .expect("works");
         report
-            .step("breaks", async { anyhow::bail!("not seen") })
+            .step("breaks", async {
+                anyhow::bail!("not seen; it last said:\nport taken")
+            })
             .await
             .expect_err("breaks");
         assert!(!report.all_passed());
@@ -156,6 +165,12 @@ mod tests {
             "{}",
             report.table()
         );
-        assert!(report.table().contains("not seen"));
+        assert!(
+            report
+                .table()
+                .contains("breaks:\nnot seen; it last said:\nport taken"),
+            "{}",
+            report.table()
+        );
     }
 }
