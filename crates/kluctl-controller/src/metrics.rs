@@ -5,7 +5,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, histogram_opts};
+use prometheus::{GaugeVec, HistogramVec, Opts, histogram_opts};
 use results::CommandResult;
 use runtime::{
     ObjectKey,
@@ -13,46 +13,90 @@ use runtime::{
 };
 
 const PREFIX: &str = "kluctldeployments_";
-/// The modes of deployments, as a label.
-const FULL_DEPLOY: &str = "full-deploy";
-const POKE_IMAGES: &str = "poke-images";
+const OBJECT: &[&str] = &["namespace", "name"];
+const MODE: &[&str] = &["namespace", "name", "mode"];
+const ACTION: &[&str] = &["namespace", "name", "action"];
+const SOURCE: &[&str] = &["namespace", "name", "url", "path", "ref"];
+
+/// A value of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Gauge {
+    Changed,
+    /// The same under the name of `flux.kluctl.io`.
+    Changes,
+    Deleted,
+    Orphans,
+    Images,
+    Interval,
+    DryRun,
+    Prune,
+    Delete,
+    Ready,
+    DeployStart,
+}
+
+const GAUGES: [(Gauge, &str, &str); 11] = [
+    (Gauge::Changed, "number_of_changed_objects", CHANGED),
+    (Gauge::Changes, "number_of_changes", CHANGED),
+    (
+        Gauge::Deleted,
+        "number_of_deleted_objects",
+        "Objects deleted by the last command.",
+    ),
+    (
+        Gauge::Orphans,
+        "number_of_orphan_objects",
+        "Orphans that the last command saw.",
+    ),
+    (Gauge::Images, "number_of_images", "Images that the spec pins."),
+    (
+        Gauge::Interval,
+        "deployment_interval_seconds",
+        "How often the cluster is deployed to.",
+    ),
+    (
+        Gauge::DryRun,
+        "dry_run_enabled",
+        "Whether nothing is really written.",
+    ),
+    (Gauge::Prune, "prune_enabled", "Whether orphans are pruned."),
+    (
+        Gauge::Delete,
+        "delete_enabled",
+        "Whether objects go with their deployment.",
+    ),
+    (
+        Gauge::Ready,
+        "last_object_status",
+        "Whether the deployment is ready.",
+    ),
+    (
+        Gauge::DeployStart,
+        "last_deploy_start_timestamp_seconds",
+        DEPLOY_START,
+    ),
+];
+const CHANGED: &str = "Objects changed by the last deployment.";
+const DEPLOY_START: &str = "When the last deployment began, in seconds since the epoch.";
 
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    deploy_seconds: HistogramVec,
-    prune_seconds: HistogramVec,
-    validate_seconds: HistogramVec,
-    delete_seconds: HistogramVec,
-    changed: IntGaugeVec,
-    /// The same under the name of `flux.kluctl.io`.
-    changes: Option<IntGaugeVec>,
-    deleted: IntGaugeVec,
-    orphans: IntGaugeVec,
-    images: IntGaugeVec,
-    errors: IntGaugeVec,
-    warnings: IntGaugeVec,
-    interval: GaugeVec,
-    dry_run: IntGaugeVec,
-    prune: IntGaugeVec,
-    delete: IntGaugeVec,
-    ready: IntGaugeVec,
-    deploy_start: GaugeVec,
-    source: IntGaugeVec,
-    /// The source and path in the series of each object.
+    gauges: HashMap<Gauge, GaugeVec>,
+    /// Durations of the commands; of both commands that deploy by mode.
+    durations: HashMap<Command, HistogramVec>,
+    errors: GaugeVec,
+    warnings: GaugeVec,
+    source: GaugeVec,
+    /// URL, path and reference in the series of each object.
     sources: Arc<Mutex<HashMap<ObjectKey, [String; 3]>>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Deploy: applies the objects.
     Deploy,
-    /// Poke images: replaces images of running objects.
     PokeImages,
-    /// Prune: deletes the orphans.
     Prune,
-    /// Validate: checks readiness.
     Validate,
-    /// Delete: deletes all objects.
     Delete,
 }
 
@@ -82,6 +126,15 @@ impl Command {
             Self::Prune => "prune",
             Self::Validate => "validate",
             Self::Delete => "delete",
+        }
+    }
+
+    /// Returns the mode of a command that deploys, as a label.
+    const fn mode(self) -> Option<&'static str> {
+        match self {
+            Self::Deploy => Some("full-deploy"),
+            Self::PokeImages => Some("poke-images"),
+            Self::Prune | Self::Validate | Self::Delete => None,
         }
     }
 }
@@ -133,49 +186,7 @@ impl Metrics {
     /// # Errors
     /// If a family of the same name is registered.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        const OBJECT: &[&str] = &["namespace", "name"];
-        const ACTION: &[&str] = &["namespace", "name", "action"];
-        let seconds = |what, labels| seconds(registry, what, labels);
-        let floats = |name, help| floats(registry, name, help, OBJECT);
-        let gauge = |name, help, labels| gauge(registry, name, help, labels);
-        let count = |name, help| gauge(name, help, OBJECT);
-        Ok(Self {
-            deploy_seconds: seconds("deployment", &["namespace", "name", "mode"])?,
-            prune_seconds: seconds("prune", OBJECT)?,
-            validate_seconds: seconds("validate", OBJECT)?,
-            delete_seconds: seconds("delete", OBJECT)?,
-            changed: count(
-                "number_of_changed_objects",
-                "Objects changed by the last deployment.",
-            )?,
-            changes: None,
-            deleted: count(
-                "number_of_deleted_objects",
-                "Objects deleted by the last command.",
-            )?,
-            orphans: count("number_of_orphan_objects", "Orphans that the last command saw.")?,
-            images: count("number_of_images", "Images that the spec pins.")?,
-            errors: gauge("number_of_errors", "Errors of the last command.", ACTION)?,
-            warnings: gauge("number_of_warnings", "Warnings of the last command.", ACTION)?,
-            interval: floats(
-                "deployment_interval_seconds",
-                "How often the cluster is deployed to.",
-            )?,
-            dry_run: count("dry_run_enabled", "Whether nothing is really written.")?,
-            prune: count("prune_enabled", "Whether orphans are pruned.")?,
-            delete: count("delete_enabled", "Whether objects go with their deployment.")?,
-            ready: count("last_object_status", "Whether the deployment is ready.")?,
-            deploy_start: floats(
-                "last_deploy_start_timestamp_seconds",
-                "When the last deployment began, in seconds since the epoch.",
-            )?,
-            source: gauge(
-                "source_spec",
-                "What is deployed, in the labels.",
-                &["namespace", "name", "url", "path", "ref"],
-            )?,
-            sources: Arc::default(),
-        })
+        Self::with(registry, |gauge| gauge != Gauge::Changes)
     }
 
     /// Creates and registers all families of `flux.kluctl.io`, whose dashboards query another name for the number of changed objects.
@@ -183,179 +194,143 @@ impl Metrics {
     /// # Errors
     /// If a family of the same name is registered.
     pub fn of_flux(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let help = "Objects changed by the last deployment.";
-        let changes = gauge(registry, "number_of_changes", help, &["namespace", "name"])?;
+        Self::with(registry, |_| true)
+    }
+
+    fn with(registry: &Registry, has: impl Fn(Gauge) -> bool) -> Result<Self, prometheus::Error> {
+        let gauge = |name: &str, help: &str, labels| {
+            registered(
+                registry,
+                GaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
+            )
+        };
+        let seconds = |what: &str, labels| {
+            let (name, help) = (
+                format!("{PREFIX}{what}_duration_seconds"),
+                format!("How long a {what} took, in seconds."),
+            );
+            let buckets = registry.object_buckets(prometheus::DEFAULT_BUCKETS.to_vec());
+            registered(
+                registry,
+                HistogramVec::new(histogram_opts!(name, help, buckets), labels)?,
+            )
+        };
+        let gauges = GAUGES.iter().filter(|(key, ..)| has(*key));
+        let deployment = seconds("deployment", MODE)?;
         Ok(Self {
-            changes: Some(changes),
-            ..Self::new(registry)?
+            gauges: gauges
+                .map(|&(key, name, help)| Ok((key, gauge(name, help, OBJECT)?)))
+                .collect::<Result<_, prometheus::Error>>()?,
+            durations: HashMap::from([
+                (Command::Deploy, deployment.clone()),
+                (Command::PokeImages, deployment),
+                (Command::Prune, seconds("prune", OBJECT)?),
+                (Command::Validate, seconds("validate", OBJECT)?),
+                (Command::Delete, seconds("delete", OBJECT)?),
+            ]),
+            errors: gauge("number_of_errors", "Errors of the last command.", ACTION)?,
+            warnings: gauge("number_of_warnings", "Warnings of the last command.", ACTION)?,
+            source: gauge("source_spec", "What is deployed, in the labels.", SOURCE)?,
+            sources: Arc::default(),
         })
     }
 
     pub fn wanted(&self, key: &ObjectKey, wanted: &SpecValues) {
-        let labels = [key.namespace.as_str(), key.name.as_str()];
         let seconds = wanted.interval.map_or(0.0, |interval| interval.as_secs_f64());
-        self.interval.with_label_values(&labels).set(seconds);
-        self.dry_run.with_label_values(&labels).set(wanted.dry_run.into());
-        self.prune.with_label_values(&labels).set(wanted.prune.into());
-        self.delete.with_label_values(&labels).set(wanted.delete.into());
-        set(&self.images, &labels, wanted.images);
-        self.show_source(
-            key,
-            Some([
-                wanted.source.clone(),
-                wanted.path.clone(),
-                wanted.reference.clone(),
-            ]),
-        );
+        self.set(key, Gauge::Interval, seconds);
+        self.set(key, Gauge::DryRun, f64::from(wanted.dry_run));
+        self.set(key, Gauge::Prune, f64::from(wanted.prune));
+        self.set(key, Gauge::Delete, f64::from(wanted.delete));
+        self.set(key, Gauge::Images, number(wanted.images));
+        let source = [&wanted.source, &wanted.path, &wanted.reference];
+        self.show_source(key, Some(source.map(String::clone)));
     }
 
     pub fn deploy_starts(&self, key: &ObjectKey, seconds_since_epoch: f64) {
-        self.deploy_start
-            .with_label_values(&[&key.namespace, &key.name])
-            .set(seconds_since_epoch);
+        self.set(key, Gauge::DeployStart, seconds_since_epoch);
     }
 
     /// Records the counts and the duration of a command.
     pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: CommandCounts) {
-        let labels = [key.namespace.as_str(), key.name.as_str()];
-        let seconds = took.as_secs_f64();
-        match command {
-            Command::Deploy | Command::PokeImages => {
-                let mode = if command == Command::Deploy {
-                    FULL_DEPLOY
-                } else {
-                    POKE_IMAGES
-                };
-                self.deploy_seconds
-                    .with_label_values(&[labels[0], labels[1], mode])
-                    .observe(seconds);
-                for gauge in [Some(&self.changed), self.changes.as_ref()].into_iter().flatten() {
-                    set(gauge, &labels, counted.changed);
-                }
-                set(&self.deleted, &labels, counted.deleted);
-                set(&self.orphans, &labels, counted.orphans);
-            }
-            Command::Prune => {
-                self.prune_seconds.with_label_values(&labels).observe(seconds);
-                set(&self.orphans, &labels, counted.orphans);
-                set(&self.deleted, &labels, counted.deleted);
-            }
-            Command::Validate => self.validate_seconds.with_label_values(&labels).observe(seconds),
-            Command::Delete => {
-                self.delete_seconds.with_label_values(&labels).observe(seconds);
-                set(&self.deleted, &labels, counted.deleted);
-            }
+        if let Some(durations) = self.durations.get(&command) {
+            durations
+                .with_label_values(&labels(key, command.mode()))
+                .observe(took.as_secs_f64());
         }
-        let labels = [labels[0], labels[1], command.name()];
-        set(&self.errors, &labels, counted.errors);
-        set(&self.warnings, &labels, counted.warnings);
+        let gauges: &[Gauge] = match command {
+            Command::Deploy | Command::PokeImages => {
+                &[Gauge::Changed, Gauge::Changes, Gauge::Deleted, Gauge::Orphans]
+            }
+            Command::Prune => &[Gauge::Deleted, Gauge::Orphans],
+            Command::Validate => &[],
+            Command::Delete => &[Gauge::Deleted],
+        };
+        for &gauge in gauges {
+            let count = match gauge {
+                Gauge::Deleted => counted.deleted,
+                Gauge::Orphans => counted.orphans,
+                _ => counted.changed,
+            };
+            self.set(key, gauge, number(count));
+        }
+        let labels = labels(key, Some(command.name()));
+        self.errors.with_label_values(&labels).set(number(counted.errors));
+        self.warnings
+            .with_label_values(&labels)
+            .set(number(counted.warnings));
     }
 
     pub fn ready(&self, key: &ObjectKey, ready: bool) {
-        self.ready
-            .with_label_values(&[&key.namespace, &key.name])
-            .set(ready.into());
+        self.set(key, Gauge::Ready, f64::from(ready));
     }
 
     pub fn forget(&self, key: &ObjectKey) {
-        let labels = [key.namespace.as_str(), key.name.as_str()];
-        for gauge in [
-            &self.changed,
-            &self.deleted,
-            &self.orphans,
-            &self.images,
-            &self.dry_run,
-            &self.prune,
-            &self.delete,
-            &self.ready,
-        ] {
-            let _ = gauge.remove_label_values(&labels);
-        }
-        if let Some(changes) = &self.changes {
-            let _ = changes.remove_label_values(&labels);
-        }
-        for gauge in [&self.interval, &self.deploy_start] {
-            let _ = gauge.remove_label_values(&labels);
-        }
-        for histogram in [&self.prune_seconds, &self.validate_seconds, &self.delete_seconds] {
-            let _ = histogram.remove_label_values(&labels);
-        }
-        for mode in [FULL_DEPLOY, POKE_IMAGES] {
-            let _ = self
-                .deploy_seconds
-                .remove_label_values(&[labels[0], labels[1], mode]);
+        for gauge in self.gauges.values() {
+            let _ = gauge.remove_label_values(&labels(key, None));
         }
         for command in Command::ALL {
-            let labels = [labels[0], labels[1], command.name()];
-            let _ = self.errors.remove_label_values(&labels);
-            let _ = self.warnings.remove_label_values(&labels);
+            if let Some(durations) = self.durations.get(&command) {
+                let _ = durations.remove_label_values(&labels(key, command.mode()));
+            }
+            for gauge in [&self.errors, &self.warnings] {
+                let _ = gauge.remove_label_values(&labels(key, Some(command.name())));
+            }
         }
         self.show_source(key, None);
     }
 
-    /// Sets the source and path of an object, and removes the series of the previous ones.
+    fn set(&self, key: &ObjectKey, gauge: Gauge, value: f64) {
+        if let Some(gauge) = self.gauges.get(&gauge) {
+            gauge.with_label_values(&labels(key, None)).set(value);
+        }
+    }
+
+    /// Sets the source of an object, and removes the series of the previous one.
     fn show_source(&self, key: &ObjectKey, now: Option<[String; 3]>) {
-        let labels = |[source, path, reference]: &[String; 3]| {
-            [
-                key.namespace.clone(),
-                key.name.clone(),
-                source.clone(),
-                path.clone(),
-                reference.clone(),
-            ]
-        };
         let mut sources = self.sources.lock();
         if now.as_ref() == sources.get(key) {
             return;
         }
+        let labels = |[url, path, reference]: &[String; 3]| {
+            [&key.namespace, &key.name, url, path, reference].map(String::clone)
+        };
         if let Some(before) = sources.remove(key) {
             let _ = self.source.remove_label_values(&labels(&before));
         }
         if let Some(now) = now {
-            self.source.with_label_values(&labels(&now)).set(0);
+            self.source.with_label_values(&labels(&now)).set(0.0);
             sources.insert(key.clone(), now);
         }
     }
 }
 
-fn set(gauge: &IntGaugeVec, labels: &[&str], n: usize) {
-    gauge
-        .with_label_values(labels)
-        .set(i64::try_from(n).unwrap_or(i64::MAX));
+fn labels<'a>(key: &'a ObjectKey, third: Option<&'a str>) -> Vec<&'a str> {
+    let both = [key.namespace.as_str(), key.name.as_str()];
+    both.into_iter().chain(third).collect()
 }
 
-fn seconds(registry: &Registry, what: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
-    let name = format!("{PREFIX}{what}_duration_seconds");
-    let help = format!("How long a {what} took, in seconds.");
-    let buckets = registry.object_buckets(prometheus::DEFAULT_BUCKETS.to_vec());
-    registered(
-        registry,
-        HistogramVec::new(histogram_opts!(name, help, buckets), labels)?,
-    )
-}
-
-fn gauge(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntGaugeVec, prometheus::Error> {
-    registered(
-        registry,
-        IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
-    )
-}
-
-fn floats(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<GaugeVec, prometheus::Error> {
-    registered(
-        registry,
-        GaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
-    )
+fn number(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
