@@ -10,7 +10,7 @@ use kube::CustomResourceExt as _;
 
 use crate::crd::definition::{Version, age, build, column, ready, selectable, status};
 
-pub use requests::{InvalidRequest, ManualRequest, ManualRequestResult};
+pub use requests::{InvalidRequest, ManualRequest, ManualRequestResult, RequestKind};
 pub use source::{
     Credentials, GitCredentials, GitProject, GitReference, HelmRepositoryCredentials, OciCredentials,
     OciProject, OciReference, ProjectSource, SourceOverride,

@@ -16,6 +16,7 @@ mod suspend;
 use std::{future::Future, time::Duration};
 
 use anyhow::{Context as _, Result};
+use api::kluctl::gitops::RequestKind;
 use clap::{Args, Subcommand};
 use cluster::{Cluster, access::LocalKubeconfig};
 use objects::ObjectRef;
@@ -29,7 +30,7 @@ use flags::{
     UnusedResultFlag, YesFlag,
 };
 use patch::Overrides;
-use request::{Handled, Request, RequestKind};
+use request::{Handled, Request};
 use select::Unnamed;
 
 /// Field manager of the patches: kluctl's.
@@ -213,7 +214,7 @@ impl RequestFlags {
         if sources.is_empty() {
             ops.warn_of_changes(&self.select);
         }
-        let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
+        let found = ops.select(&self.select, Unnamed::Confirm, kind.name(), yes)?;
         let request = Request::new(kind, overrides.with_sources(sources), &self.logs);
         Ok(SelectedRequest { ops, request, found })
     }

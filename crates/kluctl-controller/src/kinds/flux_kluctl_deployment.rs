@@ -8,7 +8,7 @@
 //! - `facts` and `plan` decide (pure);
 //! - `act` deploys, prunes and validates;
 //! - `report`, `status` and `events` make the status and the events (pure);
-//! - `inventory` has the objects that may be deployed, `discriminators` those that the object deployed with before (pure);
+//! - `discriminators` has those that the object deployed with before (pure);
 //! - `unchanged` has the inputs of passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
@@ -19,7 +19,6 @@ mod controller;
 mod discriminators;
 mod events;
 mod facts;
-mod inventory;
 mod plan;
 mod removal;
 mod report;
@@ -41,6 +40,7 @@ use deployer::{
 };
 use futures::stream::BoxStream;
 use remote::SshConnections;
+use results::deployed::flux as inventory;
 use runtime::{Context, ObjectKey, Outcome, Pass, Requeue, Trigger, now};
 
 use crate::{kinds::gitops_kluctl_deployment::SharedParts, metrics::SpecValues};

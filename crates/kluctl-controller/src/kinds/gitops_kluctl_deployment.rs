@@ -7,7 +7,7 @@
 //! - `build` fetches the project, connects to the cluster, and renders, with the Secrets of `credentials`;
 //! - `plan` decides (pure), `act` runs the `commands` and the detection of `drift`;
 //! - `guard` is asked before objects are deleted;
-//! - `inventory` has the kinds and namespaces of the deployed objects, `status` conditions and messages, `events` the events (pure);
+//! - `status` has conditions and messages, `events` the events (pure);
 //! - `stored_results` stores the results of commands;
 //! - `unchanged` has the inputs of passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
@@ -21,7 +21,6 @@ mod credentials;
 mod drift;
 mod events;
 mod guard;
-mod inventory;
 mod pass;
 mod plan;
 mod removal;
@@ -35,7 +34,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use api::{
     Fault, Time, condition_type, conditions, finalizer,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, RequestKind},
 };
 use deployer::{
     Acted, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start, UnchangedSource,
@@ -48,7 +47,6 @@ use build::{Built, FetchedProject, PrepareError};
 pub use controller::{Controller, SharedParts};
 use pass::{Applied, Draft};
 use plan::Decision;
-use requests::RequestKind;
 pub use unchanged::GitopsInputs;
 
 impl DeployKind for Controller {

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Time, schema};
+use super::KluctlDeploymentStatus;
+use crate::{Time, annotation, schema};
 
 const VALUE_BYTES: usize = 1024;
 
@@ -73,6 +74,58 @@ pub struct ManualRequestResult {
     /// Error of the command; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_error: Option<String>,
+}
+
+/// The kind of a request, in the order in which requests are handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    Diff,
+    Deploy,
+    Prune,
+    Validate,
+    Reconcile,
+}
+
+impl RequestKind {
+    pub const ALL: [Self; 5] = [
+        Self::Diff,
+        Self::Deploy,
+        Self::Prune,
+        Self::Validate,
+        Self::Reconcile,
+    ];
+
+    pub const fn annotation(self) -> &'static str {
+        match self {
+            Self::Diff => annotation::REQUEST_DIFF,
+            Self::Deploy => annotation::REQUEST_DEPLOY,
+            Self::Prune => annotation::REQUEST_PRUNE,
+            Self::Validate => annotation::REQUEST_VALIDATE,
+            Self::Reconcile => annotation::REQUEST_RECONCILE,
+        }
+    }
+
+    /// Returns the word in messages, in the annotation and in the status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Diff => "diff",
+            Self::Deploy => "deploy",
+            Self::Prune => "prune",
+            Self::Validate => "validate",
+            Self::Reconcile => "reconcile",
+        }
+    }
+
+    /// Returns the field of the status with the last result.
+    pub fn result(self, status: &mut KluctlDeploymentStatus) -> &mut Option<ManualRequestResult> {
+        match self {
+            Self::Diff => &mut status.diff_request_result,
+            Self::Deploy => &mut status.deploy_request_result,
+            Self::Prune => &mut status.prune_request_result,
+            Self::Validate => &mut status.validate_request_result,
+            Self::Reconcile => &mut status.reconcile_request_result,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use api::kluctl::gitops::RequestKind;
 use cluster::{Cluster, Patch};
 use objects::ObjectRef;
 use tokio_util::sync::CancellationToken;
@@ -21,36 +22,6 @@ use crate::terminal::printable;
 const POLL: Duration = Duration::from_millis(500);
 /// Time after which the terminal hints at a request that the controller did not begin.
 const HINT_AFTER: Duration = Duration::from_secs(15);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestKind {
-    Reconcile,
-    Diff,
-    Deploy,
-    Prune,
-    Validate,
-}
-
-impl RequestKind {
-    /// Returns the word in prompts, in the annotation and in the status.
-    pub(super) const fn verb(self) -> &'static str {
-        match self {
-            Self::Reconcile => "reconcile",
-            Self::Diff => "diff",
-            Self::Deploy => "deploy",
-            Self::Prune => "prune",
-            Self::Validate => "validate",
-        }
-    }
-
-    fn annotation(self) -> String {
-        format!("kluctl.io/request-{}", self.verb())
-    }
-
-    fn status_field(self) -> String {
-        format!("{}RequestResult", self.verb())
-    }
-}
 
 /// A request for any KluctlDeployment.
 pub(super) struct Request<'a> {
@@ -109,7 +80,7 @@ pub(super) fn run(
     }
     match failures.as_slice() {
         [] => Ok(()),
-        failed => bail!("{} failed for {}", request.kind.verb(), failed.join(", ")),
+        failed => bail!("{} failed for {}", request.kind.name(), failed.join(", ")),
     }
 }
 
@@ -149,7 +120,7 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
         ),
         Err(_) => {
             let cluster = ops.cluster.until(CancellationToken::new());
-            let withdrawn = withdraw(&cluster, of, &request.kind.annotation(), &annotation).await;
+            let withdrawn = withdraw(&cluster, of, request.kind.annotation(), &annotation).await;
             withdrawn.with_context(|| {
                 format!(
                     "cancelled: the request for {} could not be withdrawn, the controller may work on it",
@@ -217,7 +188,7 @@ impl Waiting<'_> {
         let (asked, mut hinted) = (Instant::now(), false);
         loop {
             let object = live(&self.ops.cluster, self.of).await?;
-            let answer = object.pointer(&["status", &self.kind.status_field()]);
+            let answer = object.pointer(&["status", &format!("{}RequestResult", self.kind.name())]);
             let answer = answer.filter(|answer| {
                 answer
                     .pointer(&["request", "requestValue"])

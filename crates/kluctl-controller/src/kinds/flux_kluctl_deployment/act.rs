@@ -23,14 +23,13 @@ use engine::{
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
-use results::{CommandResult, Inventory, ObjectError};
+use results::{CommandResult, Inventory, ObjectError, deployed::flux as inventory};
 use runtime::{ObjectKey, Pass};
 
 use self::done::{command_done, refused, validate_done};
 use super::{
     build::Built,
     controller::Controller,
-    inventory,
     plan::{self, ApplyReason, Decision, Deploy, Prune, Validate},
     report::{self, CommandDone},
     source::ProjectSource,

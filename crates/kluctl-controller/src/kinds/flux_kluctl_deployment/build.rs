@@ -9,12 +9,12 @@ use engine::{ExternalReads, PinnedSource, ReadObjects, RenderOptions};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use remote::SshConnections;
-use results::Inventory;
+use results::{Inventory, deployed::flux as inventory};
 use runtime::Pass;
 use tree::{Record, Recording, Tree};
 use yaml::{Map, Value};
 
-use super::{controller::Controller, discriminators, inventory, source::ProjectSource, spec};
+use super::{controller::Controller, discriminators, source::ProjectSource, spec};
 
 /// Maximum size of the target in the status in bytes.
 const TARGET_BYTES: usize = 48 << 10;

@@ -9,11 +9,12 @@ use deployer::{
     claims::{ForeignOwners, Refusal, Sharers},
     key, working,
 };
+use results::deployed::flux as inventory;
 use runtime::{Pass, Severity};
 
 use super::{
     controller::Controller,
-    discriminators, inventory,
+    discriminators,
     plan::{self, KeepReason, Removal, RemovalFacts, Selector},
     spec,
 };

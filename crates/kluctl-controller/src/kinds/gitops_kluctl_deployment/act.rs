@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use api::{
     Reason,
-    kluctl::gitops::{KluctlDeployment, TargetKey},
+    kluctl::gitops::{KluctlDeployment, RequestKind, TargetKey},
 };
 use deployer::key;
+use results::deployed::gitops as inventory;
 use runtime::{Pass, Severity, now};
 
 use super::{
@@ -14,11 +15,9 @@ use super::{
     command_event::CommandEvent,
     commands::Commands,
     controller::Controller,
-    inventory,
     pass::{Applied, Draft},
     plan::{self, Decision},
-    requests::{self, RequestKind},
-    spec, status,
+    requests, spec, status,
 };
 
 /// Time after which a deployment that wrote no progress before it started shows in the status.

@@ -20,13 +20,11 @@ use engine::{
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
-use results::{CommandResult, Inventory, ObjectError};
+use results::{CommandResult, Inventory, ObjectError, deployed::gitops as inventory, status_json};
 use runtime::{ObjectKey, Pass, Severity};
 use serde_json::Value;
 
-use super::{
-    build::Built, command_event::CommandEvent, controller::Controller, guard::Guard, inventory, spec, status,
-};
+use super::{build::Built, command_event::CommandEvent, controller::Controller, guard::Guard, spec};
 use crate::metrics::{Command, CommandCounts};
 
 pub(super) struct Done {
@@ -279,7 +277,7 @@ impl<'a> Commands<'a, '_> {
         let rendered = self.built.references();
         let deployed = if dry_run { &[][..] } else { &rendered };
         let inventory = inventory::after(self.past(), deployed, replaces && !dry_run);
-        let summary = status::bounded(result.summary().to_json());
+        let summary = status_json::bounded(result.summary().to_json());
         inventory::note(&mut self.status, summary, &inventory);
         if result.is_empty_render {
             self.failure = Some((Reason::EmptyRender, Error::EmptyRender.to_string()));
@@ -295,7 +293,7 @@ impl<'a> Commands<'a, '_> {
             commands::diff(&self.project(&guard, previous.as_deref()), &self.options()).await?
         };
         let stored = self.controller.store_command(&result, true).await;
-        self.status.last_diff_result = Some(status::bounded(result.summary().to_json()));
+        self.status.last_diff_result = Some(status_json::bounded(result.summary().to_json()));
         Ok(self.done(&result, stored))
     }
 
@@ -342,8 +340,8 @@ impl<'a> Commands<'a, '_> {
             .metrics
             .done(&self.key, Command::Validate, started.elapsed(), counted);
         controller.parts.states.validated(&self.key);
-        let value = status::bounded(result.to_value().to_json());
-        let is_same = status::is_same(self.status.last_validate_result.as_ref(), &value);
+        let value = status_json::bounded(result.to_value().to_json());
+        let is_same = status_json::is_same(self.status.last_validate_result.as_ref(), &value);
         let stored = match is_request || !is_same {
             true => self.controller.store_validation(&result).await,
             false => false,

@@ -5,10 +5,10 @@ use std::{collections::HashSet, time::Duration};
 use api::kluctl::gitops::KluctlDeploymentStatus;
 use engine::{CompareOptions, DeployOptions, Error, commands};
 use objects::{ObjectId, ObjectRef};
-use results::ResultObject;
+use results::{ResultObject, deployed::gitops as inventory, status_json};
 use serde_json::Value;
 
-use super::{commands::Commands, inventory, spec, status};
+use super::{commands::Commands, spec};
 
 /// Time after which a drift detection searches for orphans again, although nothing was deployed.
 const ORPHANS_AGE: Duration = Duration::from_secs(600);
@@ -35,9 +35,9 @@ impl Commands<'_, '_> {
             orphan.orphan = true;
             orphan
         }));
-        let drift = status::bounded(result.drift().to_json());
+        let drift = status_json::bounded(result.drift().to_json());
         let last = &mut self.status;
-        if !status::is_same(last.last_drift_detection_result.as_ref(), &drift) {
+        if !status_json::is_same(last.last_drift_detection_result.as_ref(), &drift) {
             last.last_drift_detection_result = Some(drift);
         }
         last.last_drift_detection_result_message = Some(result.drift_message());

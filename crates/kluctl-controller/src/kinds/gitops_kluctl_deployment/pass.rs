@@ -7,7 +7,9 @@ use std::{
 
 use api::{
     Fault, Reason, Time,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequest, ManualRequestResult},
+    kluctl::gitops::{
+        KluctlDeployment, KluctlDeploymentStatus, ManualRequest, ManualRequestResult, RequestKind,
+    },
 };
 use deployer::{events::ready_message, idle::Ages, message, objects};
 use remote::SshConnections;
@@ -18,7 +20,7 @@ use super::{
     command_event::CommandEvent,
     controller::Controller,
     events, plan,
-    requests::{self, PendingRequest, RequestKind},
+    requests::{self, PendingRequest},
     spec, status,
 };
 

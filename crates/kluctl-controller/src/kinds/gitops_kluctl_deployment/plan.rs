@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use api::{
     Time,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus, TargetKey},
+    kluctl::gitops::{
+        KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus, RequestKind, TargetKey,
+    },
 };
 use deployer::{
     idle::Ages,
@@ -13,7 +15,7 @@ use deployer::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{requests::RequestKind, spec};
+use super::spec;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -217,7 +219,7 @@ mod tests {
     }
 
     fn json_patch(to: &mut Value, change: &Value) {
-        super::super::requests::merge(to, change, 0);
+        json_patch::merge(to, change);
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use api::{Fault, Reason, kluctl::gitops::KluctlDeployment};
 use deployer::{RemovalFailure, key, working};
-use results::{CommandResult, ProjectKey};
+use results::{CommandResult, ProjectKey, deployed::gitops as inventory};
 use runtime::{Pass, Severity};
 
 use super::{
     controller::Controller,
     guard::{Guard, Refusal},
-    inventory, spec,
+    spec,
 };
 use crate::{common::check_removed, metrics::Command};
 

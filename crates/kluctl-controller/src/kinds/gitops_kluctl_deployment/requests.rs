@@ -1,10 +1,8 @@
 //! Requests by annotation. Pure, but for the removal of the annotation.
 
 use api::{
-    Fault, Reason, annotation,
-    kluctl::gitops::{
-        InvalidRequest, KluctlDeployment, KluctlDeploymentStatus, ManualRequest, ManualRequestResult,
-    },
+    Fault, Reason,
+    kluctl::gitops::{InvalidRequest, KluctlDeployment, KluctlDeploymentStatus, ManualRequest, RequestKind},
 };
 use kube::{
     Api, Client, ResourceExt as _,
@@ -13,7 +11,6 @@ use kube::{
 use runtime::client::describe;
 use serde_json::{Value, json};
 
-const DEPTH: usize = 64;
 /// Attempts to remove an annotation of an object that others change meanwhile.
 const ATTEMPTS: usize = 5;
 /// Fields of the spec that change the time, but not the content of deployments.
@@ -27,58 +24,6 @@ const UNDEPLOYED: [&str; 8] = [
     "suspend",
     "noWait",
 ];
-
-/// The kind of a request, in the order in which requests are handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestKind {
-    Diff,
-    Deploy,
-    Prune,
-    Validate,
-    Reconcile,
-}
-
-impl RequestKind {
-    const ALL: [Self; 5] = [
-        Self::Diff,
-        Self::Deploy,
-        Self::Prune,
-        Self::Validate,
-        Self::Reconcile,
-    ];
-
-    pub(crate) const fn annotation(self) -> &'static str {
-        match self {
-            Self::Diff => annotation::REQUEST_DIFF,
-            Self::Deploy => annotation::REQUEST_DEPLOY,
-            Self::Prune => annotation::REQUEST_PRUNE,
-            Self::Validate => annotation::REQUEST_VALIDATE,
-            Self::Reconcile => annotation::REQUEST_RECONCILE,
-        }
-    }
-
-    /// Returns the word in messages.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Diff => "diff",
-            Self::Deploy => "deploy",
-            Self::Prune => "prune",
-            Self::Validate => "validate",
-            Self::Reconcile => "reconcile",
-        }
-    }
-
-    /// Returns the field of the status with the last result.
-    pub(crate) fn result(self, status: &mut KluctlDeploymentStatus) -> &mut Option<ManualRequestResult> {
-        match self {
-            Self::Diff => &mut status.diff_request_result,
-            Self::Deploy => &mut status.deploy_request_result,
-            Self::Prune => &mut status.prune_request_result,
-            Self::Validate => &mut status.validate_request_result,
-            Self::Reconcile => &mut status.reconcile_request_result,
-        }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingRequest {
@@ -150,7 +95,7 @@ pub(crate) fn overridden(
     let failed = |error: serde_json::Error| InvalidOverrides::Undecodable(error.to_string());
     let before = serde_json::to_value(object).map_err(failed)?;
     let mut after = before.clone();
-    merge(&mut after, &Value::Object(patch.clone()), 0);
+    json_patch::merge(&mut after, &Value::Object(patch.clone()));
     let others = |value: &Value| {
         let mut value = value.clone();
         value.as_object_mut().and_then(|map| map.remove("spec"));
@@ -172,27 +117,6 @@ pub(crate) fn changes_deployment(object: &KluctlDeployment, overridden: &KluctlD
         spec
     };
     deployed(object) != deployed(overridden)
-}
-
-/// Applies a merge patch (RFC 7396).
-pub(crate) fn merge(target: &mut Value, patch: &Value, depth: usize) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    let Some(map) = target.as_object_mut().filter(|_| depth < DEPTH) else {
-        return;
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            map.remove(key);
-        } else {
-            merge(map.entry(key.clone()).or_insert(Value::Null), value, depth + 1);
-        }
-    }
 }
 
 /// Removes the annotation of a request, unless it has another value by now.
@@ -258,7 +182,7 @@ mod tests {
 
     #[test]
     fn requests_are_handled_in_order_and_once() {
-        let both = json!({ annotation::REQUEST_RECONCILE: "1", annotation::REQUEST_PRUNE: "{\"requestValue\":\"2\"}" });
+        let both = json!({ api::annotation::REQUEST_RECONCILE: "1", api::annotation::REQUEST_PRUNE: "{\"requestValue\":\"2\"}" });
         let request = pending(&object(&both, &json!({}))).unwrap();
         assert_eq!((request.kind, request.is_done), (RequestKind::Prune, false));
         let result = |end: Option<&str>| {

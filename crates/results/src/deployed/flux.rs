@@ -1,4 +1,4 @@
-//! The objects that may be deployed: the objects of the last result, and the kinds and namespaces of a deployment that has begun, until its
+//! The objects that a KluctlDeployment of `flux.kluctl.io` may have deployed, by its status: the objects of the last result, and the kinds and namespaces of a deployment that has begun, until its
 //! result has them. Pure.
 //!
 //! If the process ends in the middle, a later removal or prune that may list objects in some namespaces only still searches the namespaces
@@ -6,13 +6,14 @@
 
 use api::kluctl::KluctlDeployment;
 use objects::ObjectRef;
-use results::Inventory;
 use yaml::Map;
+
+use crate::Inventory;
 
 const FIELD: &str = "begunInventory";
 
 /// Returns the inventory of deployments that began and have no result; `None` if there are none.
-pub(super) fn in_progress(object: &KluctlDeployment) -> Option<Inventory> {
+pub fn in_progress(object: &KluctlDeployment) -> Option<Inventory> {
     let target = object.status.as_ref()?.raw_target.as_deref()?;
     if !target.contains(FIELD) {
         return None;
@@ -23,11 +24,11 @@ pub(super) fn in_progress(object: &KluctlDeployment) -> Option<Inventory> {
 
 /// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
 /// for and objects of deployments without a result without their names; `None` if not all kinds are known.
-pub(super) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
+pub fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
     let status = object.status.as_ref();
     let mut objects = match status.and_then(|status| status.last_deploy_result.as_ref()) {
         None => Vec::new(),
-        Some(result) => results::status_objects(result.raw_result.as_deref()?)?,
+        Some(result) => crate::status_objects(result.raw_result.as_deref()?)?,
     };
     if let Some(begun) = in_progress(object) {
         objects.extend(begun.objects()?);
@@ -36,7 +37,7 @@ pub(super) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRe
 }
 
 /// Returns the inventory to record before the first of these objects is applied; `None` if the status has all of it.
-pub(super) fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash: &str) -> Option<Inventory> {
+pub fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash: &str) -> Option<Inventory> {
     let last = object
         .status
         .as_ref()
@@ -55,7 +56,7 @@ pub(super) fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash
     })
 }
 
-pub(super) fn remember(target: &mut Map, begun: Option<&Inventory>) {
+pub fn remember(target: &mut Map, begun: Option<&Inventory>) {
     if let Some(begun) = begun {
         target.insert(FIELD, begun.to_value());
     }

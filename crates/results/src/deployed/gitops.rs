@@ -1,4 +1,4 @@
-//! The kinds and namespaces of deployed objects, which a status has beside the result of the last deployment. Pure.
+//! The kinds and namespaces of objects that a KluctlDeployment of `gitops.kluctl.io` deployed, which its status has beside the result of the last deployment. Pure.
 //!
 //! They are not in the result itself, because the types of kluctl refuse results with fields that they don't know.
 //!
@@ -6,15 +6,16 @@
 
 use api::kluctl::gitops::KluctlDeploymentStatus;
 use objects::ObjectRef;
-use results::Inventory;
 use serde_json::{Map, Value};
+
+use crate::Inventory;
 
 const FIELD: &str = "inventory";
 /// Field with the ID of the result that they belong to: objects that another controller deployed later are not in them.
 const RESULT: &str = "resultId";
 
 /// Returns the objects that may have been deployed; unknown objects if nobody knows.
-pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
+pub fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
     let Some(status) = status else {
         return Inventory::of(Some(&[]));
     };
@@ -47,7 +48,7 @@ fn in_progress(status: &KluctlDeploymentStatus) -> Option<Inventory> {
 
 /// Records the objects that a deployment is about to apply, unless the status has their kinds and namespaces. Should the process end
 /// before there is a result, a removal knows them.
-pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef]) {
+pub fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef]) {
     let planned = Inventory::of(Some(rendered));
     let is_noted = status.last_deploy_result.is_some() || status.begun_inventory.is_some();
     if is_noted && of(Some(status)).covers(&planned) {
@@ -63,18 +64,18 @@ pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef])
 }
 
 /// Returns true if a stored status tells a removal as much as one before a deployment: project, target, and inventory.
-pub(super) fn records_as_much(stored: &KluctlDeploymentStatus, now: &KluctlDeploymentStatus) -> bool {
+pub fn records_as_much(stored: &KluctlDeploymentStatus, now: &KluctlDeploymentStatus) -> bool {
     stored.project_key == now.project_key
         && stored.target_key == now.target_key
         && stored.begun_inventory == now.begun_inventory
 }
 
 /// Forgets the deployment in progress, as the result of a deployment has it.
-pub(super) fn end(status: &mut KluctlDeploymentStatus) {
+pub fn end(status: &mut KluctlDeploymentStatus) {
     status.begun_inventory = None;
 }
 
-pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory: &Inventory) {
+pub fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory: &Inventory) {
     let inventory = inventory.to_value().to_json();
     let id = result.get("id").cloned().unwrap_or_default();
     // One that is too large for a status is null, which is unknown.
@@ -84,7 +85,7 @@ pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory
 }
 
 /// Returns the inventory after a command: older objects stay in it, unless `replaces` says that all of that is gone.
-pub(super) fn after(past: Inventory, deployed: &[ObjectRef], replaces: bool) -> Inventory {
+pub fn after(past: Inventory, deployed: &[ObjectRef], replaces: bool) -> Inventory {
     let now = Inventory::of(Some(deployed));
     if replaces { now } else { now.with(past) }
 }
