@@ -1,4 +1,4 @@
-//! Server of a URL, and glob patterns for paths.
+//! Server of a URL.
 
 use oci::Reference;
 use url::Url;
@@ -39,26 +39,5 @@ impl ServerAddress {
             host_with_port: at(url.port_or_known_default()),
             path: url.path().trim_matches('/').to_owned(),
         })
-    }
-}
-
-/// Matches a path against a glob pattern: `*` matches within one path segment, `**` across segments, `?` one character.
-#[must_use]
-pub fn is_path_match(pattern: &[u8], path: &[u8]) -> bool {
-    match pattern {
-        [] => path.is_empty(),
-        [b'*', b'*', rest @ ..] => {
-            (0..=path.len()).any(|at| path.get(at..).is_some_and(|tail| is_path_match(rest, tail)))
-        }
-        [b'*', rest @ ..] => {
-            let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
-            (0..=end).any(|at| path.get(at..).is_some_and(|tail| is_path_match(rest, tail)))
-        }
-        [first, rest @ ..] => match path {
-            [byte, tail @ ..] if byte == first || (*first == b'?' && *byte != b'/') => {
-                is_path_match(rest, tail)
-            }
-            _ => false,
-        },
     }
 }

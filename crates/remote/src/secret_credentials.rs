@@ -8,8 +8,9 @@ use net::AddressPolicy;
 use oci::{Access, Credentials, Identity};
 
 use crate::{
-    CredentialsIdentity, Error, ServerAddress, SourceCredentials, is_path_match, source_cache,
-    uses_plain_http,
+    CredentialsIdentity, Error, ServerAddress, SourceCredentials,
+    path_pattern::{PatternSearch, TooManyPatterns},
+    source_cache, uses_plain_http,
 };
 
 #[derive(Clone, Default)]
@@ -33,16 +34,16 @@ impl fmt::Debug for CredentialEntry {
 }
 
 impl CredentialEntry {
-    fn matches(&self, server: &ServerAddress) -> bool {
+    fn is_for_host(&self, server: &ServerAddress) -> bool {
         let hosts = [&server.host, &server.host_with_port];
-        hosts.iter().any(|host| self.host.eq_ignore_ascii_case(host)) && self.matches_path(&server.path)
+        hosts.iter().any(|host| self.host.eq_ignore_ascii_case(host))
     }
 
-    fn matches_path(&self, path: &str) -> bool {
+    fn is_for_path(&self, path: &str, search: &mut PatternSearch) -> Result<bool, TooManyPatterns> {
         let pattern = self.path.as_deref().filter(|pattern| !pattern.is_empty());
-        pattern.is_none_or(|pattern| {
+        pattern.map_or(Ok(true), |pattern| {
             let pattern = pattern.trim_matches('/').as_bytes();
-            is_path_match(pattern, path.as_bytes())
+            search.is_match(pattern, path.as_bytes())
         })
     }
 
@@ -126,28 +127,25 @@ impl SourceCredentials for SecretCredentials {
         };
         let user = url::Url::parse(url).ok().map(|url| url.username().to_owned());
         let user = user.filter(|user| !user.is_empty());
+        let login_of = |entry: &CredentialEntry| {
+            let username = entry.text("username").unwrap_or_default();
+            let is_user = user
+                .as_ref()
+                .is_none_or(|user| username == "*" || *user == username);
+            let password = entry.secret("password").filter(|_| is_user);
+            let ca = entry.bytes("caFile").map(<[u8]>::to_vec);
+            if password.is_none() && ca.is_none() {
+                return None;
+            }
+            let username = match user.clone() {
+                Some(user) if username == "*" => user,
+                _ => username,
+            };
+            Some((password.map(|password| git::Auth { username, password }), ca))
+        };
         // A token for any host would be sent to whatever host a project names, in plain text by http.
-        let mut found = self
-            .git
-            .iter()
-            .filter(|entry| entry.matches(&server))
-            .filter_map(|entry| {
-                let username = entry.text("username").unwrap_or_default();
-                let is_user = user
-                    .as_ref()
-                    .is_none_or(|user| username == "*" || *user == username);
-                let password = entry.secret("password").filter(|_| is_user);
-                let ca = entry.bytes("caFile").map(<[u8]>::to_vec);
-                if password.is_none() && ca.is_none() {
-                    return None;
-                }
-                let username = match user.clone() {
-                    Some(user) if username == "*" => user,
-                    _ => username,
-                };
-                Some((password.map(|password| git::Auth { username, password }), ca))
-            });
-        Ok(found.next().unwrap_or_default())
+        let found = first_match(&self.git, &server, |entry| entry.is_for_host(&server), login_of)?;
+        Ok(found.unwrap_or_default())
     }
 
     fn identity(&self) -> Option<CredentialsIdentity> {
@@ -173,14 +171,14 @@ impl SourceCredentials for SecretCredentials {
             return Ok(remote);
         };
         let user = remote.ssh_user().unwrap_or("git").to_owned();
-        let found = self.git.iter().find(|entry| {
+        let is_meant = |entry: &CredentialEntry| {
             let username = entry.text("username");
             let is_user = username.is_none_or(|username| username == "*" || username == user);
             // A key is proven to a server, but never given to it.
-            let is_host = entry.matches(&server)
-                || (matches!(entry.host.as_str(), "" | "*") && entry.matches_path(&server.path));
+            let is_host = entry.is_for_host(&server) || matches!(entry.host.as_str(), "" | "*");
             is_host && is_user && entry.bytes("identity").is_some()
-        });
+        };
+        let found = first_match(&self.git, &server, is_meant, Some)?;
         match found {
             Some(entry) => ssh_login(|key| entry.bytes(key))
                 .map(|login| remote.with_ssh(login))
@@ -224,14 +222,70 @@ pub(crate) enum SshError {
 }
 
 fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, Error> {
-    let server = ServerAddress::parse(url);
-    let found = server.and_then(|server| entries.iter().find(|entry| entry.matches(&server)));
+    let Some(server) = ServerAddress::parse(url) else {
+        return Ok(Access::default());
+    };
+    let found = first_match(entries, &server, |entry| entry.is_for_host(&server), Some)?;
     found.map_or_else(|| Ok(Access::default()), CredentialEntry::access)
+}
+
+/// Returns the result of `find` for the first entry that is meant, whose path matches, and that has one.
+fn first_match<'a, T>(
+    entries: &'a [CredentialEntry],
+    server: &ServerAddress,
+    is_meant: impl Fn(&CredentialEntry) -> bool,
+    find: impl Fn(&'a CredentialEntry) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let mut search = PatternSearch::default();
+    for entry in entries.iter().filter(|entry| is_meant(entry)) {
+        let is_match = entry.is_for_path(&server.path, &mut search);
+        let is_match = is_match
+            .map_err(|error| Error::Credentials(format!("credentials for {}: {error}", server.host)))?;
+        if let Some(found) = is_match.then(|| find(entry)).flatten() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_of_unlimited_length_are_refused_by_the_name_of_the_host() {
+        let path = format!("{}x", "**".repeat(400_000));
+        let values = [("password", "s3cret"), ("identity", "key"), ("known_hosts", "")];
+        for host in ["h.io", "*"] {
+            let entries = vec![entry(host, Some(&path), &values); 4];
+            let credentials = SecretCredentials {
+                git: entries.clone(),
+                oci: entries.clone(),
+                helm: entries,
+                ..SecretCredentials::default()
+            };
+            let url = format!("https://h.io/{}", "a/".repeat(100));
+            let ssh = git::Remote::new(&format!("ssh://git@h.io/{}", "a/".repeat(100))).unwrap();
+            let mut errors = vec![credentials.ssh(ssh).map(drop)];
+            if host != "*" {
+                errors.push(credentials.git(&url).map(drop));
+                errors.push(
+                    credentials
+                        .registry(&format!("oci://h.io/{}a", "a/".repeat(100)))
+                        .map(drop),
+                );
+                errors.push(credentials.helm(&url, None).map(drop));
+            }
+            for error in errors {
+                let error = error.unwrap_err().to_string();
+                assert!(
+                    error.starts_with("credentials for h.io: the patterns of paths are too long"),
+                    "{error}"
+                );
+                assert!(!error.contains("s3cret"), "{error}");
+            }
+        }
+    }
 
     fn entry(host: &str, path: Option<&str>, values: &[(&str, &str)]) -> CredentialEntry {
         let value = |(key, value): &(&str, &str)| ((*key).to_owned(), Secret::new(value.as_bytes().to_vec()));
