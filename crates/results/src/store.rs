@@ -6,7 +6,7 @@
 //!
 //! The summary is an annotation, and has only as many errors and warnings as fit; the reduced result has all of them.
 //!
-//! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists only
+//! The label `weir.io/result-group` has a hash of the owner, the project, the target and the type of result, so that a write lists only
 //! the results among which it deletes old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
 //! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
 
@@ -52,7 +52,7 @@ const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
 /// Annotation on the first Secret of a result: the number of its Secrets.
 const PARTS: &str = "weir.io/result-parts";
 const PART: &str = "weir.io/result-part";
-/// Label on all Secrets of a result: the hash of its project, its target and its type.
+/// Label on all Secrets of a result: the hash of its owner, its project, its target and its type.
 const GROUP: &str = "weir.io/result-group";
 /// Label on the first Secret of a result: the hash of its KluctlDeployment, or `none`.
 const DEPLOYMENT: &str = "weir.io/result-deployment";
@@ -68,7 +68,7 @@ const MOST_PARTS: usize = 64;
 
 const PARALLEL: usize = 8;
 
-/// Number of results to keep per project and target.
+/// Number of results to keep per owner (a KluctlDeployment, or command lines), project and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Number of results of operations; default 5.

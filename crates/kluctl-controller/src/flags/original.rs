@@ -91,11 +91,11 @@ pub struct ResultFlags {
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub force_write_command_result: bool,
 
-    /// Number of results of commands to keep per project and target.
+    /// Number of results of commands to keep per KluctlDeployment, project and target.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub keep_command_results_count: usize,
 
-    /// Number of results of validations to keep per project and target.
+    /// Number of results of validations to keep per KluctlDeployment, project and target.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub keep_validate_results_count: usize,
 }

@@ -1,4 +1,4 @@
-//! Retention of results: a write deletes the oldest ones of its project, target and type.
+//! Retention of results: a write deletes the oldest ones of its owner, project, target and type.
 //!
 //! A process that writes many results knows the stored ones from a list of all results, or else from its first list of a group, and
 //! its own writes: it lists a group again only after a day, or when a known result is gone. Command lines and other processes that
@@ -20,7 +20,7 @@ use yaml::Value;
 use super::PARALLEL;
 use super::{
     COMMAND_ID, GROUP, PART, Record, ResultStore, StoredResult, UNGROUPED, VALIDATE_ID,
-    secrets::{group, stored},
+    secrets::{group, group_keys, stored},
     start,
 };
 use crate::Error;
@@ -127,7 +127,7 @@ pub(super) struct Before {
 }
 
 impl ResultStore {
-    /// Returns the stored results of the same type, project and target. If they are not known, the Secrets of the group are listed,
+    /// Returns the stored results of the same type, owner, project and target. If they are not known, the Secrets of the group are listed,
     /// together with the other type's, which is mostly written next, and results that have no group yet.
     pub(super) async fn before(&self, record: &Record<'_>) -> Result<Before, Error> {
         let own = group(record.is_validation, &record.summary);
@@ -160,7 +160,7 @@ impl ResultStore {
         })
     }
 
-    /// Deletes older results of the same type, project and target, and parts that an interrupted write or deletion left. `first` is
+    /// Deletes older results of the same type, owner, project and target, and parts that an interrupted write or deletion left. `first` is
     /// the first Secret of the result, if it was stored.
     pub(super) async fn clean_up(
         &self,
@@ -203,10 +203,7 @@ impl ResultStore {
 }
 
 fn is_same(result: &StoredResult, is_validation: bool, summary: &Value) -> bool {
-    result.is_validation == is_validation
-        && ["projectKey", "targetKey"]
-            .iter()
-            .all(|key| result.summary.get(key) == summary.get(key))
+    result.is_validation == is_validation && group_keys(&result.summary) == group_keys(summary)
 }
 
 /// Returns the parts whose first Secret is missing, although they are old. Parts of the result `id` have just been written.
@@ -231,6 +228,43 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn results_of_other_owners_are_of_another_group() {
+        let summary = |owner: Value| {
+            let json = json!({"projectKey": {"repoKey": "r"}, "targetKey": {"targetName": "t"}});
+            let mut summary = Value::from_json(json);
+            summary.as_map_mut().unwrap().insert("kluctlDeployment", owner);
+            summary
+        };
+        let of = |namespace: &str, id: &str| {
+            summary(Value::from_json(
+                json!({"name": "shop", "namespace": namespace, "clusterId": id}),
+            ))
+        };
+        let victim = StoredResult {
+            id: "1".to_owned(),
+            is_validation: false,
+            summary: of("victim", "c"),
+            secret: ObjectRef {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: "Secret".to_owned(),
+                namespace: None,
+                name: "1".to_owned(),
+            },
+            parts: 1,
+        };
+        let group_of_victim = group(false, &victim.summary);
+        for (other, same) in [
+            (of("victim", ""), true),
+            (of("attacker", "c"), false),
+            (summary(Value::Null), false),
+        ] {
+            assert_eq!(is_same(&victim, false, &other), same, "{other:?}");
+            assert_eq!(group(false, &other) == group_of_victim, same, "{other:?}");
+        }
+    }
 
     #[test]
     fn parts_are_left_over_if_they_are_old_and_their_result_is_gone() {

@@ -11,10 +11,22 @@ use super::{
     VALIDATE_ID, VALIDATE_SUMMARY,
 };
 
-/// Returns the value of the label that all Secrets of results of one type, project and target have: 40 hexadecimal digits.
+/// Returns the value of the label that all Secrets of results of one type, owner, project and target have: 40 hexadecimal digits.
 pub(super) fn group(is_validation: bool, summary: &Value) -> String {
-    let key = |name| summary.get(name).cloned().unwrap_or(Value::Null);
-    hash(&[Value::from(is_validation), key("projectKey"), key("targetKey")])
+    hash(&[vec![Value::from(is_validation)], group_keys(summary).to_vec()].concat())
+}
+
+/// Returns the name and namespace of the KluctlDeployment of a result, its project and its target. Whoever knows project and target of another
+/// owner must not evict its results.
+pub(super) fn group_keys(summary: &Value) -> [Value; 4] {
+    let owner = |field| summary.pointer(&["kluctlDeployment", field]);
+    let keys = [
+        owner("name"),
+        owner("namespace"),
+        summary.get("projectKey"),
+        summary.get("targetKey"),
+    ];
+    keys.map(|key| key.cloned().unwrap_or(Value::Null))
 }
 
 /// Returns the value of the label of the results of a KluctlDeployment: 40 hexadecimal digits, or `none` for results of a command line.
