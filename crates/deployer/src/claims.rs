@@ -34,6 +34,8 @@ pub struct Claim {
     pub target: ClaimedTarget,
     /// The ServiceAccount that it names.
     pub service_account: Option<String>,
+    /// False if its status shows that it never applied an object: then it owns none, and its claim counts for no other namespace.
+    pub has_applied: bool,
 }
 
 /// The cluster that a claiming object deploys to.
@@ -58,7 +60,7 @@ impl ClaimedTarget {
 impl Claim {
     /// Reads cluster and ServiceAccount of an owner. `kind` is its kind as messages name it.
     #[must_use]
-    pub fn of(object: &DynamicObject, kind: &str) -> Self {
+    pub fn of(object: &DynamicObject, kind: &str, has_applied: bool) -> Self {
         let account = object.data.pointer("/spec/serviceAccountName");
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
         Self {
@@ -66,6 +68,7 @@ impl Claim {
             key,
             target: ClaimedTarget::read(object),
             service_account: account.and_then(Value::as_str).map(str::to_owned),
+            has_applied,
         }
     }
 

@@ -14,7 +14,7 @@ use cluster::{
     Cluster, Settings,
     access::{self, KubeconfigRules},
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::{Api, Config, ResourceExt};
 use limits::ByteBudget;
 use runtime::{Context, client::describe};
@@ -179,9 +179,24 @@ impl Clusters {
     }
 
     fn user(&self, namespace: &str, service_account: Option<&str>) -> Option<String> {
-        let own = service_account.filter(|name| !name.is_empty());
-        let name = own.unwrap_or(&self.default_service_account);
+        let name = self.account(service_account);
         (!name.is_empty()).then(|| access::service_account(namespace, name))
+    }
+
+    /// Returns the name of the ServiceAccount that objects deploy with; empty for the process itself.
+    fn account<'a>(&'a self, service_account: Option<&'a str>) -> &'a str {
+        let own = service_account.filter(|name| !name.is_empty());
+        own.unwrap_or(&self.default_service_account)
+    }
+
+    /// Returns false if the ServiceAccount that objects of `namespace` deploy with does not exist. True if it may exist, or it is the process.
+    pub(crate) async fn has_account(&self, namespace: &str, service_account: Option<&str>) -> bool {
+        let name = self.account(service_account);
+        if name.is_empty() {
+            return true;
+        }
+        let api: Api<ServiceAccount> = Api::namespaced(self.ctx.client().clone(), namespace);
+        !matches!(api.get_metadata(name).await, Err(kube::Error::Api(status)) if status.code == 404)
     }
 
     async fn connection(

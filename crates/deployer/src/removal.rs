@@ -44,6 +44,8 @@ pub struct RemovalFailure<R> {
     pub left: String,
     /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
     pub denied: Option<String>,
+    /// True if it is unknown what belongs to other owners: the removal is tried again until that is known, and never given up.
+    pub waits_for_others: bool,
     /// The result, if objects were searched for.
     pub removed: Option<R>,
 }
@@ -55,19 +57,31 @@ impl<R> From<Fault> for RemovalFailure<R> {
             why: fault.message,
             left: String::new(),
             denied: None,
+            waits_for_others: false,
             removed: None,
         }
     }
 }
 
 impl<R> RemovalFailure<R> {
+    /// Returns the failure of a removal that could not find out what belongs to other owners.
+    #[must_use]
+    pub fn of_unknown_owners(why: String) -> Self {
+        Self {
+            waits_for_others: true,
+            ..Fault::retry(Reason::Failed, why).into()
+        }
+    }
+
     /// Returns the fault of an attempt after which there is time for others.
     fn retried(&self, time: Duration) -> Fault {
-        let message = format!(
-            "cannot delete what was deployed: {}; tried again for {} s, then given up (suspend the object to give up now)",
-            self.why,
-            time.as_secs()
-        );
+        let end = match self.waits_for_others {
+            true => "tried again until that is known".to_owned(),
+            false => format!("tried again for {} s, then given up", time.as_secs()),
+        };
+        let why = &self.why;
+        let message =
+            format!("cannot delete what was deployed: {why}; {end} (suspend the object to give up now)");
         Fault::retry(self.reason, message)
     }
 
@@ -108,10 +122,11 @@ pub(crate) async fn remove<K: DeployKind>(kind: &K, pass: &Pass<'_, K::Object>) 
     }
     let deleted = object.meta().deletion_timestamp.as_ref();
     let deleted_for = deleted.and_then(|then| Duration::try_from(now().0.duration_since(then.0)).ok());
-    let left = time_left(
-        deleted_for.unwrap_or_default(),
-        parts.states.removing_for(&pass.key()),
-    );
+    let tried_for = parts.states.removing_for(&pass.key());
+    let left = match failure.waits_for_others {
+        true => Some(GIVE_UP_AFTER),
+        false => time_left(deleted_for.unwrap_or_default(), tried_for),
+    };
     let ended = match left {
         Some(time) => Err(failure.retried(time)),
         None => {

@@ -1,7 +1,8 @@
 //! Checks if objects that are about to be deleted may belong to an owner of another namespace that uses the same mark.
 //!
-//! Everyone can write a mark into a project. It counts for another namespace only if its owner has rights to the objects in question:
-//! otherwise it could not have deployed them, and must not keep this owner from deleting them.
+//! Everyone can write a mark into a project. It counts for another namespace only if its owner has applied objects before, with a ServiceAccount
+//! that exists and has rights to the objects in question: otherwise it could not have deployed them, and must not keep this owner from deleting
+//! them. The number of questions is bounded, and shared by the namespaces of the claims: many claims of one hide none of another.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -97,13 +98,16 @@ impl<'a> ForeignOwners<'a> {
             Ok(kinds) => kinds,
             Err(error) => return Some(Refusal::Unknown(error.to_string())),
         };
-        if self.claims.len() * kinds.len() * VERBS.len() > MAX_REVIEWS {
-            let ClaimWords { kind, mark } = self.words;
-            return Some(Refusal::Unknown(format!(
-                "too many {kind}s of other namespaces use the same {mark}: choose another"
-            )));
-        }
-        match tokio::time::timeout(TIMEOUT, self.first_refusal(&kinds)).await {
+        let most = MAX_REVIEWS / (kinds.len() * VERBS.len()).max(1);
+        let claims = fair_choice(&self.claims, most);
+        let is_complete = claims.len() == self.claims.len();
+        match tokio::time::timeout(TIMEOUT, self.first_refusal(&claims, &kinds)).await {
+            Ok(None) if !is_complete && self.counts_unknown() => {
+                let ClaimWords { kind, mark } = self.words;
+                Some(Refusal::Unknown(format!(
+                    "too many {kind}s of other namespaces use the same {mark}: choose another"
+                )))
+            }
             Ok(refusal) => refusal,
             Err(_) if self.counts_unknown() => {
                 let ClaimWords { kind, mark } = self.words;
@@ -115,11 +119,10 @@ impl<'a> ForeignOwners<'a> {
         }
     }
 
-    async fn first_refusal(&self, kinds: &ReviewedKinds) -> Option<Refusal> {
-        let questions: Vec<_> = self
-            .claims
+    async fn first_refusal(&self, claims: &[&Claim], kinds: &ReviewedKinds) -> Option<Refusal> {
+        let questions: Vec<_> = claims
             .iter()
-            .map(|claim| async move { self.refuses(claim, self.rights(claim, kinds).await) }.boxed())
+            .map(|&claim| async move { self.refuses(claim, self.rights(claim, kinds).await) }.boxed())
             .collect();
         let mut answers = stream::iter(questions).buffer_unordered(CONCURRENT_REVIEWS);
         let mut unknown = None;
@@ -176,6 +179,9 @@ impl<'a> ForeignOwners<'a> {
             return Rights::None;
         }
         let is_controller = kube_config.is_none() && target.cluster.impersonated().is_none();
+        if kube_config.is_none() && !self.clusters.has_account(&claim.key.namespace, account).await {
+            return Rights::None;
+        }
         for (kind, object) in kinds.values() {
             if is_controller {
                 return Rights::Some(object.to_string());
@@ -215,9 +221,22 @@ impl<'a> ForeignOwners<'a> {
     }
 }
 
-/// Returns one claim for each identity: objects of one namespace that act as the same one have the same rights.
+/// Returns at most `most` claims: of each namespace in turn, so that many claims of one leave out none of another.
+fn fair_choice(claims: &[Claim], most: usize) -> Vec<&Claim> {
+    let mut by_namespace = BTreeMap::<&str, Vec<&Claim>>::new();
+    for claim in claims {
+        by_namespace.entry(&claim.key.namespace).or_default().push(claim);
+    }
+    let rounds = by_namespace.values().map(Vec::len).max().unwrap_or_default();
+    let turns =
+        (0..rounds).flat_map(|round| by_namespace.values().filter_map(move |of| of.get(round).copied()));
+    turns.take(most).collect()
+}
+
+/// Returns one claim for each identity that may have applied objects: objects of one namespace that act as the same one have the same rights.
 fn distinct(mut claims: Vec<Claim>) -> Vec<Claim> {
     let mut seen = BTreeSet::new();
+    claims.retain(|claim| claim.has_applied);
     claims.retain(|claim| {
         let target = match &claim.target {
             ClaimedTarget::Local => None,
@@ -230,4 +249,46 @@ fn distinct(mut claims: Vec<Claim>) -> Vec<Claim> {
         seen.insert((claim.key.namespace.clone(), claim.service_account.clone(), target))
     });
     claims
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::ObjectKey;
+
+    use super::*;
+
+    fn claim(namespace: &str, account: &str, has_applied: bool) -> Claim {
+        Claim {
+            name: format!("KluctlDeployment {namespace}/{account}"),
+            key: ObjectKey::new(namespace, account),
+            target: ClaimedTarget::Local,
+            service_account: Some(account.to_owned()),
+            has_applied,
+        }
+    }
+
+    #[test]
+    fn claims_of_one_namespace_leave_out_none_of_another() {
+        let mut claims: Vec<Claim> = (0..100)
+            .map(|i| claim("attacker", &format!("a{i}"), true))
+            .collect();
+        claims.push(claim("honest", "deployer", true));
+        let chosen = fair_choice(&claims, 10);
+        assert_eq!(chosen.len(), 10);
+        assert!(chosen.iter().any(|claim| claim.key.namespace == "honest"));
+        assert_eq!(fair_choice(&claims, 1000).len(), claims.len());
+    }
+
+    #[test]
+    fn identity_that_applied_nothing_claims_nothing() {
+        let claims = vec![
+            claim("a", "x", false),
+            claim("a", "x", true),
+            claim("a", "x", true),
+            claim("b", "invented", false),
+        ];
+        let left = distinct(claims);
+        assert_eq!(left.len(), 1);
+        assert_eq!(left.first().map(|claim| claim.key.namespace.as_str()), Some("a"));
+    }
 }

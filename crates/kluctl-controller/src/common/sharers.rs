@@ -13,6 +13,7 @@ use kube::{
     Client,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
+use results::deployed;
 use runtime::{ObjectKey, client::describe};
 use serde_json::Value;
 
@@ -23,8 +24,13 @@ fn read(object: &DynamicObject, discriminator: &str) -> Option<Claim> {
         .data
         .pointer("/status/discriminator")
         .and_then(Value::as_str);
-    (noted == Some(discriminator) && !goes_with_everything(object))
-        .then(|| Claim::of(object, "KluctlDeployment"))
+    (noted == Some(discriminator) && !goes_with_everything(object)).then(|| {
+        Claim::of(
+            object,
+            "KluctlDeployment",
+            deployed::flux::has_applied(&object.data),
+        )
+    })
 }
 
 /// Reads the claim of an object that was deployed with all of these labels, by a release that had no discriminator. There may be
@@ -32,7 +38,14 @@ fn read(object: &DynamicObject, discriminator: &str) -> Option<Claim> {
 fn read_labelled(object: &DynamicObject, labels: &BTreeMap<String, String>) -> Option<Claim> {
     let noted = object.data.pointer("/status/commonLabels")?.as_object()?;
     let has = |(name, value): (&String, &String)| noted.get(name).and_then(Value::as_str) == Some(value);
-    (labels.iter().all(has) && !goes_with_everything(object)).then(|| Claim::of(object, "KluctlDeployment"))
+    let is_claim = labels.iter().all(has) && !goes_with_everything(object);
+    is_claim.then(|| {
+        Claim::of(
+            object,
+            "KluctlDeployment",
+            deployed::flux::has_applied(&object.data),
+        )
+    })
 }
 
 fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Claim> {
@@ -44,7 +57,7 @@ fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Claim> 
     }
     (noted.and_then(Value::as_str) == Some(discriminator)).then(|| {
         let kind = format!("KluctlDeployment.{}", group::GITOPS_KLUCTL);
-        Claim::of(object, &kind)
+        Claim::of(object, &kind, deployed::gitops::has_applied(&object.data))
     })
 }
 

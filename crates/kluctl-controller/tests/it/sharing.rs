@@ -344,7 +344,9 @@ async fn claim_in(fixture: &Fixture, namespace: &str, name: &str, spec: serde_js
         status.and_then(|status| status.ready_for_migration) == Some(true)
     };
     wait_for(&api, name, "its first pass", TIMEOUT, observed).await?;
-    let status = json!({ "status": { "discriminator": format!("{}-test", fixture.namespace) } });
+    let result = json!({ "time": "2026-01-01T00:00:00Z", "rawResult": "objects:\n- ref:\n    kind: ConfigMap\n    name: a\n" });
+    let discriminator = format!("{}-test", fixture.namespace);
+    let status = json!({ "status": { "discriminator": discriminator, "lastDeployResult": result } });
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(status))
         .await?;
     Ok(())
@@ -390,8 +392,17 @@ async fn discriminator_of_a_foreign_tenant_counts_only_with_rights_to_the_object
     fixture.deployed("shop", &revision).await?;
     ensure!(!fixture.has("a").await? && fixture.has("b").await?);
 
-    // Whoever has them may have: nothing is deleted, and the other one is not named.
+    // A ServiceAccount that does not exist did not, either.
     let bindings = grant_in(fixture.plane, &fixture.namespace, (&other, "poor")).await?;
+    let revision = source.offer(&fixture.maps(&[("a", "1")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    let revision = source.offer(&fixture.maps(&[("b", "1")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    ensure!(!fixture.has("a").await? && fixture.has("b").await?);
+
+    // Whoever has them may have: nothing is deleted, and the other one is not named.
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": other, "name": "poor" } });
+    fixture.plane.apply(account).await?;
     source.offer(&fixture.maps(&[("c", "1")])).await?;
     let object = fixture.ready("shop", "False", "DeployFailed").await?;
     let message = message_of(&object);

@@ -56,6 +56,23 @@ pub fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash: &str)
     })
 }
 
+/// Returns false if the status of an untyped object shows that it applied no object: no deployment has begun, or the rights to all objects were
+/// refused. True if that is unknown, as of a deployment without a result.
+pub fn has_applied(object: &serde_json::Value) -> bool {
+    let text = |pointer: &str| object.pointer(pointer).and_then(serde_json::Value::as_str);
+    if object
+        .pointer("/status/lastDeployResult")
+        .is_none_or(serde_json::Value::is_null)
+    {
+        return text("/status/rawTarget").is_some_and(|target| target.contains(FIELD));
+    }
+    let raw = text("/status/lastDeployResult/rawResult").unwrap_or_default();
+    let result = yaml::read::goyaml(raw, &tree::Budget::default());
+    result
+        .ok()
+        .is_none_or(|result| super::has_applied(&result.value.to_json()))
+}
+
 pub fn remember(target: &mut Map, begun: Option<&Inventory>) {
     if let Some(begun) = begun {
         target.insert(FIELD, begun.to_value());

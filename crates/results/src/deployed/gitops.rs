@@ -46,6 +46,18 @@ fn in_progress(status: &KluctlDeploymentStatus) -> Option<Inventory> {
     Some(read(begun.get(FIELD)))
 }
 
+/// Returns false if the status of an untyped object shows that it applied no object: no deployment has begun, or the rights to all objects were
+/// refused. True if that is unknown, as of a deployment without a result.
+pub fn has_applied(object: &Value) -> bool {
+    let last = object.pointer("/status/lastDeployResult");
+    let Some(last) = last.filter(|last| !last.is_null()) else {
+        return object
+            .pointer("/status/begunInventory")
+            .is_some_and(|begun| !begun.is_null());
+    };
+    super::has_applied(last)
+}
+
 /// Records the objects that a deployment is about to apply, unless the status has their kinds and namespaces. Should the process end
 /// before there is a result, a removal knows them.
 pub fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef]) {

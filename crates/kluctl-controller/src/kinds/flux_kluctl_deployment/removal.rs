@@ -145,7 +145,7 @@ impl Controller {
                 self.report_retained(object, &selector.shared(other));
                 return Ok(());
             }
-            Some(Refusal::Unknown(why)) => return Err(Fault::retry(Reason::Failed, why).into()),
+            Some(Refusal::Unknown(why)) => return Err(RemovalFailure::of_unknown_owners(why)),
             None => {}
         }
         let result = deleted.map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;

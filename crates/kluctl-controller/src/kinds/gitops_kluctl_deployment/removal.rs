@@ -96,7 +96,7 @@ impl Controller {
                     .report_removal(object, Severity::Error, refusal.to_string());
                 return Ok(None);
             }
-            Some(Refusal::Transient(why)) => return Err(failed(why).into()),
+            Some(Refusal::Transient(why)) => return Err(RemovalFailure::of_unknown_owners(why)),
             None => {}
         }
         let result = deleted.map_err(|error| failed(error.to_string()))?;
