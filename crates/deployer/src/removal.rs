@@ -44,7 +44,7 @@ pub struct RemovalFailure<R> {
     pub left: String,
     /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
     pub denied: Option<String>,
-    /// True if it is unknown what belongs to other owners: the removal is tried again until that is known, and never given up.
+    /// True if the objects of other owners are unknown: the removal is tried again until that is known, and never given up.
     pub waits_for_others: bool,
     /// The result, if objects were searched for.
     pub removed: Option<R>,
@@ -64,7 +64,7 @@ impl<R> From<Fault> for RemovalFailure<R> {
 }
 
 impl<R> RemovalFailure<R> {
-    /// Returns the failure of a removal that could not find out what belongs to other owners.
+    /// Returns the failure of a removal that could not find out the objects of other owners.
     #[must_use]
     pub fn of_unknown_owners(why: String) -> Self {
         Self {
