@@ -5,8 +5,11 @@ use std::{fs, path::Path, time::Duration};
 use anyhow::{Result, ensure};
 use api::kluctl::KluctlDeployment;
 use e2e::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, ready_condition, root};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace, rbac::v1::ClusterRoleBinding};
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::Namespace, rbac::v1::ClusterRoleBinding},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::json;
 use testkit::wait_for;
 
@@ -135,6 +138,41 @@ async fn install_with(cluster: &TestCluster, component: &str) -> Result<()> {
     let apply = ["apply", "--server-side", "-k", &path];
     cluster.plane.kubectl(&apply).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn component_of_current_versions_serves_no_older_one() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    install_with(&cluster, "current-versions").await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let ours = |definition: &CustomResourceDefinition| {
+        ["toolkit.fluxcd.io", "kluctl.io"]
+            .iter()
+            .any(|group| definition.spec.group.ends_with(group))
+    };
+    let definitions = definitions
+        .list(&ListParams::default())
+        .await?
+        .items
+        .into_iter()
+        .filter(ours);
+    let served: Vec<(String, usize)> = definitions
+        .map(|definition| {
+            let served = definition
+                .spec
+                .versions
+                .iter()
+                .filter(|version| version.served)
+                .count();
+            (definition.name_any(), served)
+        })
+        .collect();
+    assert!(
+        served.len() > 10 && served.iter().all(|(_, served)| *served == 1),
+        "{served:?}"
+    );
+    cluster.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
