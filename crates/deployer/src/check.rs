@@ -47,7 +47,7 @@ fn source(reference: Option<&SourceReference>, accepted: &[SourceKind]) -> Resul
             format_args!("must name a {kind}"),
         ));
     }
-    Ok(())
+    check_segments("spec.sourceRef", &reference.name, reference.namespace.as_deref())
 }
 
 fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
@@ -62,6 +62,7 @@ fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
             let path = format!("{path}.apiVersion");
             return Err(invalid(&path, "\"\"", "is required for another kind"));
         }
+        check_segments(&path, &reference.name, reference.namespace.as_deref())?;
         if let Some(source) = reference
             .ready_expr
             .as_deref()
@@ -108,7 +109,30 @@ pub fn check_name(path: &str, name: &str) -> Result<(), Fault> {
     ))
 }
 
-fn is_object_name(name: &str) -> bool {
+/// Checks the name and namespace of a reference to an object of any kind, such as a role, whose names have a wider alphabet.
+fn check_segments(path: &str, name: &str, namespace: Option<&str>) -> Result<(), Fault> {
+    if !is_path_segment(name) {
+        let path = format!("{path}.name");
+        return Err(invalid(
+            &path,
+            format_args!("{name:?}"),
+            "is not a valid object name",
+        ));
+    }
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    namespace.map_or(Ok(()), |namespace| {
+        check_name(&format!("{path}.namespace"), namespace)
+    })
+}
+
+/// Returns true for a string that stays one segment of a URL's path.
+fn is_path_segment(name: &str) -> bool {
+    let is_special =
+        |c: char| matches!(c, '/' | '\\' | '%' | '?' | '#') || c.is_whitespace() || c.is_control();
+    !matches!(name, "" | "." | "..") && name.len() <= 253 && !name.contains(is_special)
+}
+
+pub(crate) fn is_object_name(name: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     name.len() <= 253
         && edge(name.chars().next())

@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 
 pub use id::{OwnClusterId, RemoteDenials};
 
-use crate::Consumer;
+use crate::{Consumer, check::is_object_name};
 
 /// Bytes of memory for answers of the cluster of the process.
 const LOCAL_ANSWERS: u64 = 256 << 20;
@@ -65,6 +65,8 @@ impl ClusterIdentity {
 /// An error about the kubeconfig of an object. Messages name the Secret and hold nothing of its contents.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
+    #[error("{0:?} is not a valid name of a Secret or ServiceAccount")]
+    Name(String),
     #[error("unable to read KubeConfig secret '{secret}' error: {why}")]
     Unreadable { secret: String, why: String },
     #[error("KubeConfig secret '{secret}' does not contain a '{key}' key with a kubeconfig")]
@@ -159,13 +161,23 @@ impl Clusters {
     /// process itself.
     ///
     /// # Errors
-    /// If its kubeconfig is missing, invalid or refused.
+    /// If its kubeconfig is missing, invalid or refused, or a name is invalid.
     pub async fn of(
         &self,
         namespace: &str,
         kube_config: Option<&KubeConfig>,
         service_account: Option<&str>,
     ) -> Result<TargetCluster, KubeconfigError> {
+        let account = service_account.filter(|name| !name.is_empty());
+        let secret = kube_config.map(|config| config.secret_ref.name.as_str());
+        // They become parts of URLs and user names.
+        if let Some(name) = secret
+            .into_iter()
+            .chain(account)
+            .find(|name| !is_object_name(name))
+        {
+            return Err(KubeconfigError::Name(name.to_owned()));
+        }
         let connection = self.connection(namespace, kube_config).await?;
         let cluster = connection.cluster.memory_of(namespace);
         let cluster = match self.user(namespace, service_account) {

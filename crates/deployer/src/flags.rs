@@ -1,8 +1,8 @@
 //! The flags of every controller that deploys from sources.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use artifact::FetchLimits;
+use artifact::{FetchLimits, fetch::StorageToken};
 use clap::Args;
 use cluster::access::KubeconfigRules;
 use net::TokenFile;
@@ -22,9 +22,13 @@ pub struct ReferenceFlags {
     pub artifact_hosts: Vec<String>,
 
     /// File with the token that is sent with downloads of artifacts, such as a projected ServiceAccount token; it is read for each download.
-    /// All hosts of --artifact-hosts get it.
     #[arg(long, value_name = "FILE")]
     pub artifact_token_file: Option<PathBuf>,
+
+    /// Hosts that get the token of --artifact-token-file, each with or without a port; by default the Service source-controller in the
+    /// namespace of this controller, and in flux-system. Others never get it.
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub artifact_token_hosts: Vec<String>,
 
     /// Host (and port) that replaces the host of artifact URLs, for processes outside of the cluster.
     #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
@@ -56,10 +60,19 @@ impl ReferenceFlags {
         }
     }
 
-    pub(crate) fn token(&self) -> Option<TokenFile> {
+    /// Returns the token of downloads, for a controller in the namespace `own`.
+    pub(crate) fn token(&self, own: &str) -> Option<StorageToken> {
         let path = self.artifact_token_file.clone()?;
         let flag = "--artifact-token-file";
-        Some(TokenFile { path, flag })
+        // With the flag for processes outside of the cluster, each URL has its host.
+        let hosts = match self.source_controller_localhost.as_str() {
+            "" => ArtifactHosts::of_token(&self.artifact_token_hosts, &self.artifact_hosts, own),
+            _ => ArtifactHosts::any(),
+        };
+        Some(StorageToken {
+            file: TokenFile { path, flag },
+            is_for: Arc::new(move |url| hosts.name(url)),
+        })
     }
 
     /// Returns the limits of fetching artifacts. `tree` are the limits of reading the unpacked files.

@@ -46,14 +46,15 @@ impl<C: Consumer> References<C> {
         limits: FetchLimits,
         clusters: Arc<Clusters>,
     ) -> Result<Self, Error> {
+        let own = &ctx.flags().runtime_namespace;
         let host = Some(flags.source_controller_localhost.clone());
         // The source-controller serves the artifacts from the own namespace.
         let addresses = ctx.addresses().clone().allowing_own_services();
         Ok(Self {
             ctx: ctx.clone(),
             rules: ReferenceRules::new(ctx.flags()),
-            artifacts: ArtifactCache::new(dir, host, limits, addresses)?.with_token(flags.token()),
-            hosts: flags.hosts(&ctx.flags().runtime_namespace),
+            artifacts: ArtifactCache::new(dir, host, limits, addresses)?.with_token(flags.token(own)),
+            hosts: flags.hosts(own),
             clusters,
             seen: SeenSources::default(),
             offered: SeenArtifacts::default(),

@@ -125,7 +125,19 @@ fn references_get_the_namespace_of_their_object() {
 #[test]
 fn check_names_the_invalid_field() {
     type Edit = fn(&mut Value);
-    let cases: [(Edit, &str); 8] = [
+    let cases: [(Edit, &str); 11] = [
+        (
+            |spec| spec["sourceRef"]["name"] = json!("../../other/gitrepositories/x"),
+            "spec.sourceRef.name: ",
+        ),
+        (
+            |spec| spec["sourceRef"]["namespace"] = json!("a/b"),
+            "spec.sourceRef.namespace: ",
+        ),
+        (
+            |spec| spec["dependsOn"] = json!([{ "name": "a?watch=1" }]),
+            "spec.dependsOn[0].name: ",
+        ),
         (
             |spec| spec["sourceRef"] = Value::Null,
             "spec.sourceRef: is missing: name the GitRepository or Bucket to deploy",

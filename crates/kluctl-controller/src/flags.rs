@@ -134,6 +134,7 @@ mod tests {
         "insecure-kubeconfig-tls",
         "artifact-hosts",
         "artifact-token-file",
+        "artifact-token-hosts",
         "source-controller-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",

@@ -8,7 +8,7 @@ use remote::{CredentialEntry, SecretEntries};
 use runtime::client::describe;
 use secrets::Keys as DecryptionKeys;
 
-use crate::objects::found;
+use crate::{check::is_object_name, objects::found};
 
 /// A Secret that is missing, unreadable or invalid.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,9 @@ impl SecretCache {
             name: name.to_owned(),
             why,
         };
+        if !is_object_name(name) {
+            return Err(failed("it is not a valid name of a Secret".to_owned()));
+        }
         let secret = found(self.api.get(name).await).map_err(|error| failed(describe(&error)))?;
         let secret = secret.ok_or_else(|| failed(format!("secrets \"{name}\" not found")))?;
         let data = secret.data.unwrap_or_default().into_iter();

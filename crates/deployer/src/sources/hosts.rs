@@ -20,15 +20,26 @@ impl ArtifactHosts {
     pub(crate) fn new(given: &[String], own: &str) -> Self {
         let mut hosts: Vec<String> = given.iter().map(|host| plain(host)).collect();
         if hosts.is_empty() {
-            let namespaces = [own, FLUX].into_iter().filter(|namespace| !namespace.is_empty());
-            let services = namespaces.map(|namespace| format!("source-controller.{namespace}"));
-            hosts = services
+            hosts = services(own)
                 .flat_map(|service| {
                     ["", ".svc", ".svc.cluster.local"].map(|domain| format!("{service}{domain}"))
                 })
                 .collect();
         }
         Self { hosts: Some(hosts) }
+    }
+
+    /// Takes the hosts that get the token of downloads; without any, the default hosts of artifacts, and of `artifacts` those that are the
+    /// same Service in another cluster domain.
+    pub(crate) fn of_token(given: &[String], artifacts: &[String], own: &str) -> Self {
+        let Self { mut hosts } = Self::new(given, own);
+        if given.is_empty() {
+            let is_service =
+                |host: &String| services(own).any(|service| host.starts_with(&format!("{service}.svc.")));
+            let others = artifacts.iter().map(|host| plain(host)).filter(is_service);
+            hosts.get_or_insert_default().extend(others);
+        }
+        Self { hosts }
     }
 
     /// Accepts all: the host of each URL is replaced.
@@ -38,15 +49,25 @@ impl ArtifactHosts {
 
     /// Returns true for a URL of one of the hosts. Loopback is left to the policy of addresses, which refuses it in clusters.
     pub(crate) fn accept(&self, url: &Url) -> bool {
+        self.name(url) || url.host().is_some_and(|host| is_loopback(&host))
+    }
+
+    /// Returns true for a URL of one of the hosts, loopback included only if it is one.
+    pub(crate) fn name(&self, url: &Url) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let Some(host) = url.host() else { return false };
         let name = plain(&host.to_string());
         let with_port = url.port_or_known_default().map(|port| format!("{name}:{port}"));
-        is_loopback(&host)
-            || hosts
-                .iter()
-                .any(|each| *each == name || Some(each) == with_port.as_ref())
+        hosts
+            .iter()
+            .any(|each| *each == name || Some(each) == with_port.as_ref())
     }
+}
+
+/// Returns the names of the Service of the source-controller in a namespace, and in the namespace of Flux.
+fn services(own: &str) -> impl Iterator<Item = String> {
+    let namespaces = [own, FLUX].into_iter().filter(|namespace| !namespace.is_empty());
+    namespaces.map(|namespace| format!("source-controller.{namespace}"))
 }
 
 /// Returns true for an address of the machine itself.
@@ -98,6 +119,52 @@ mod tests {
                 accepts(&[], own, &format!("http://{host}/a")),
                 expected,
                 "{own} {host}"
+            );
+        }
+    }
+
+    #[test]
+    fn tokens_go_to_the_source_controller_and_named_hosts_alone() {
+        let is_for = |given: &[&str], artifacts: &[&str], url: &str| {
+            let owned = |list: &[&str]| list.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
+            let hosts = ArtifactHosts::of_token(&owned(given), &owned(artifacts), "gitops");
+            hosts.name(&url.parse().unwrap())
+        };
+        for (given, artifacts, url, expected) in [
+            (
+                &[][..],
+                &[][..],
+                "http://source-controller.gitops.svc.cluster.local./a",
+                true,
+            ),
+            (&[], &[], "http://source-controller.flux-system.svc/a", true),
+            (&[], &[], "http://127.0.0.1:9090/a", false),
+            (&[], &["watcher.gitops.svc"], "http://watcher.gitops.svc/a", false),
+            (
+                &[],
+                &["source-controller.gitops.svc.corp.example"],
+                "http://source-controller.gitops.svc.corp.example/a",
+                true,
+            ),
+            (
+                &[],
+                &["source-controller.tenant.svc.corp.example"],
+                "http://source-controller.tenant.svc.corp.example/a",
+                false,
+            ),
+            (&["127.0.0.1:9090"], &[], "http://127.0.0.1:9090/a", true),
+            (&["127.0.0.1:9090"], &[], "http://127.0.0.1:9091/a", false),
+            (
+                &["127.0.0.1:9090"],
+                &[],
+                "http://source-controller.gitops/a",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                is_for(given, artifacts, url),
+                expected,
+                "{given:?} {artifacts:?} {url}"
             );
         }
     }

@@ -114,23 +114,52 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
         return Err(InvalidSpec::OverrideScheme(scheme.chars().take(32).collect()));
     }
     check_overrides(&spec.source_overrides)?;
-    if let Some(decryption) = &spec.decryption {
-        if decryption.provider != "sops" {
-            return Err(InvalidSpec::DecryptionProvider(decryption.provider.clone()));
-        }
-        if let Some(name) = decryption
-            .service_account
-            .as_deref()
-            .filter(|name| !name.is_empty())
-        {
-            deployer::check_name("spec.decryption.serviceAccount", name)
-                .map_err(|fault| InvalidSpec::Name(fault.message))?;
-        }
+    let decryption = spec.decryption.as_ref();
+    if let Some(other) = decryption.filter(|decryption| decryption.provider != "sops") {
+        return Err(InvalidSpec::DecryptionProvider(other.provider.clone()));
     }
+    check_names(spec)?;
     match deploy_mode(spec) {
         FULL_DEPLOY | POKE_IMAGES => Ok(()),
         other => Err(InvalidSpec::DeployMode(other.to_owned())),
     }
+}
+
+/// Checks the names of Secrets and ServiceAccounts, which become parts of URLs.
+fn check_names(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
+    let lists = spec.credentials.clone().unwrap_or_default();
+    let git = lists.git.iter().map(|one| ("git", &one.secret_ref));
+    let oci = lists.oci.iter().map(|one| ("oci", &one.secret_ref));
+    let helm = lists.helm.iter().map(|one| ("helm", &one.secret_ref));
+    let credentials = git.chain(oci).chain(helm);
+    let credentials =
+        credentials.map(|(list, secret)| (format!("spec.credentials.{list}"), Some(secret.name.as_str())));
+    let decryption = spec.decryption.as_ref();
+    let secret = decryption.and_then(|decryption| decryption.secret_ref.as_ref());
+    let others = [
+        (
+            "spec.decryption.secretRef.name",
+            secret.map(|secret| secret.name.as_str()),
+        ),
+        (
+            "spec.decryption.serviceAccount",
+            decryption.and_then(|decryption| decryption.service_account.as_deref()),
+        ),
+        (
+            "spec.kubeConfig.secretRef.name",
+            spec.kube_config
+                .as_ref()
+                .map(|config| config.secret_ref.name.as_str()),
+        ),
+        ("spec.serviceAccountName", spec.service_account_name.as_deref()),
+    ];
+    let others = others.map(|(path, name)| (path.to_owned(), name));
+    for (path, name) in credentials.chain(others) {
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            deployer::check_name(&path, name).map_err(|fault| InvalidSpec::Name(fault.message))?;
+        }
+    }
+    Ok(())
 }
 
 fn check_overrides(all: &[SourceOverride]) -> Result<(), InvalidSpec> {
@@ -334,6 +363,14 @@ mod tests {
         let git = |git: serde_json::Value| json!({ "source": { "git": git } });
         for (change, expected) in [
             (json!({ "source": {} }), "missing source spec"),
+            (
+                json!({ "credentials": { "git": [{ "host": "h", "secretRef": { "name": "../../a/secrets/b" } }] } }),
+                "spec.credentials.git: \"../../a/secrets/b\": is not a valid object name",
+            ),
+            (
+                json!({ "serviceAccountName": "a:b" }),
+                "spec.serviceAccountName: \"a:b\": is not a valid object name",
+            ),
             (
                 git(json!({ "url": "/srv/shop" })),
                 "the URL '/srv/shop' is invalid",
