@@ -1,23 +1,30 @@
-//! Package `regexp`: regular expressions in Go's syntax and with its errors, matched by crate regex-automata.
+//! Package `regexp`: regular expressions in Go's syntax and with its errors, compiled by crate regex-automata.
 
+mod search;
 mod translate;
 
-use std::ops::Range;
+use std::{convert::Infallible, ops::Range};
 
 use regex_automata::{
-    MatchKind,
-    meta::{Builder, Config, Regex},
-    util::{captures::Captures as Spans, syntax},
+    nfa::thompson::{Compiler, Config, NFA},
+    util::{primitives::PatternID, syntax},
 };
 
 use crate::{bytes, strconv};
+use search::{FirstBytes, NONE, first_bytes};
 
-/// An invalid regular expression, in Go's words.
+pub use search::Search;
+
+/// An invalid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
+    /// The error in Go's words.
     #[error("error parsing regexp: {problem}: `{at}`")]
     Syntax { problem: &'static str, at: String },
-    /// The compiled expression is over 4 MiB.
+    /// The error of an expression in the syntax of crate regex, in its words.
+    #[error("{0}")]
+    Unicode(String),
+    /// The compiled expression is over 4 MiB, or the expression over 128 KiB.
     #[error("error parsing regexp: expression nests too deeply or is too large")]
     TooLarge,
 }
@@ -35,10 +42,22 @@ impl RegexpError {
     }
 }
 
-/// In bytes.
+/// Maximum size of a compiled expression in bytes.
 const SIZE: usize = 4 << 20;
 
-/// A compiled regular expression in Go's syntax, made for use by one thread at a time: others wait.
+/// Maximum length of an expression in bytes: its syntax tree takes a hundred times as much.
+const LENGTH: usize = 128 << 10;
+
+/// Maximum number of escapes that stand for a class of Unicode: each takes up to 8 KiB before the expression is compiled.
+const CLASSES: usize = 1000;
+
+/// Maximum number of positions of groups that all threads of a search hold together.
+const POSITIONS: usize = 1 << 20;
+
+/// A compiled regular expression in Go's syntax.
+///
+/// A search takes time in proportion to the product of the string and the compiled expression. Searches of untrusted
+/// expressions count it with [`Regexp::search`], all others may use the other methods.
 ///
 /// ```
 /// let words = go::regexp::Regexp::compile(r"(?P<first>\w)\w*")?;
@@ -48,10 +67,14 @@ const SIZE: usize = 4 << 20;
 /// # Ok::<(), go::regexp::RegexpError>(())
 /// ```
 #[derive(Debug)]
-pub struct Regexp(Regex);
+pub struct Regexp {
+    nfa: NFA,
+    /// The first bytes of all matches; `None` if a match can be empty.
+    first: Option<Box<FirstBytes>>,
+}
 
 impl Regexp {
-    /// Compiles an expression. Fails if Go refuses it, or if its compiled form is over 4 MiB.
+    /// Compiles an expression. Fails if Go refuses it, or if it is too large.
     pub fn compile(expression: &str) -> Result<Self, RegexpError> {
         if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
             return Err(RegexpError::Syntax {
@@ -59,74 +82,121 @@ impl Regexp {
                 at: expression.get(at..).unwrap_or_default().to_owned(),
             });
         }
+        if expression.len() > LENGTH {
+            return Err(RegexpError::TooLarge);
+        }
         let translated = translate::translate(expression)?;
-        let config = Config::new()
-            .match_kind(MatchKind::LeftmostFirst)
-            .utf8_empty(true)
-            .nfa_size_limit(Some(SIZE))
-            // Charts search short strings, so automata that take long to make don't pay; Go has none either.
-            .auto_prefilter(false)
-            .hybrid(false)
-            .onepass(false)
-            .dfa(false)
-            // Crate regex would ask the operating system for the number of processors to size its pool.
-            .pool_capacity(1);
-        let compiled = Builder::new()
-            .configure(config)
-            .syntax(syntax::Config::new().utf8(true))
-            .build(&translated);
-        compiled.map(Self).map_err(|_| RegexpError::TooLarge)
+        Self::build(&translated, |_| RegexpError::TooLarge)
+    }
+
+    /// Compiles an expression in the syntax of crate regex, whose classes are of Unicode. Fails if it is invalid or too large.
+    pub fn compile_unicode(expression: &str) -> Result<Self, RegexpError> {
+        Self::build(expression, RegexpError::Unicode)
+    }
+
+    fn build(expression: &str, invalid: fn(String) -> RegexpError) -> Result<Self, RegexpError> {
+        if expression.len() > 2 * LENGTH || classes(expression) > CLASSES {
+            return Err(RegexpError::TooLarge);
+        }
+        let hir = syntax::parse_with(expression, &syntax::Config::new().utf8(true))
+            .map_err(|error| invalid(error.to_string()))?;
+        let nfa = Compiler::new()
+            .configure(Config::new().utf8(true).nfa_size_limit(Some(SIZE)))
+            .build_from_hir(&hir)
+            .map_err(|_| RegexpError::TooLarge)?;
+        let positions = nfa.states().len().saturating_mul(nfa.group_info().slot_len());
+        if positions > POSITIONS {
+            return Err(RegexpError::TooLarge);
+        }
+        let first = first_bytes(&nfa);
+        Ok(Self { nfa, first })
+    }
+
+    /// Returns the memory of the compiled expression in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let states = self.nfa.states().len().saturating_mul(size_of::<u64>());
+        self.nfa.memory_usage().saturating_add(states)
+    }
+
+    /// Starts a search that counts its work: `meter` gets the number of visited states of the program, after each 4096 of them
+    /// or, if the program has more, after each byte. Its error ends the search.
+    pub fn search<'a, E, M: FnMut(u64) -> Result<(), E>>(&'a self, text: &'a str, meter: M) -> Search<'a, M> {
+        Search::new(self, text, meter)
     }
 
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.search(text, free).is_match().unwrap_or_default()
     }
 
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Range<usize>> {
-        self.0.find(text).map(|found| found.range())
+        self.find_iter(text).next()
     }
 
     /// Iterates over all matches, without overlaps.
     pub fn find_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
-        self.0.find_iter(text).map(|found| found.range())
+        let mut search = self.search(text, free);
+        std::iter::from_fn(move || search.next().ok().flatten())
     }
 
     /// Iterates over all matches with their groups, without overlaps.
     pub fn captures_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Captures<'a>> + 'a {
-        self.0
-            .captures_iter(text)
-            .map(move |spans| Captures { text, spans })
+        let mut search = self.search(text, free);
+        std::iter::from_fn(move || search.next_captures().ok().flatten())
     }
+}
+
+fn free(_: u64) -> Result<(), Infallible> {
+    Ok(())
+}
+
+/// Returns the number of escapes that may stand for a class of Unicode.
+fn classes(expression: &str) -> usize {
+    let mut letters = expression.bytes();
+    let mut found = 0;
+    while let Some(letter) = letters.next() {
+        if letter == b'\\' {
+            found += usize::from(letters.next().is_some_and(|letter| b"pPwWdD".contains(&letter)));
+        }
+    }
+    found
 }
 
 #[derive(Debug, Clone)]
 pub struct Captures<'a> {
+    regexp: &'a Regexp,
     text: &'a str,
-    spans: Spans,
+    /// Start and end of each group; [`NONE`] for a group that is not part of the match.
+    positions: Vec<usize>,
 }
 
 impl<'a> Captures<'a> {
+    fn span(&self, number: usize) -> Option<Range<usize>> {
+        let start = self.positions.get(number.checked_mul(2)?)?;
+        let end = self.positions.get(number.checked_mul(2)?.checked_add(1)?)?;
+        (*start != NONE && *end != NONE).then_some(*start..*end)
+    }
+
     #[must_use]
     pub fn range(&self) -> Option<Range<usize>> {
-        self.spans.get_match().map(|found| found.range())
+        self.span(0)
     }
 
     /// Returns the string of a group, empty if it is not part of the match.
     #[must_use]
     pub fn group(&self, number: usize) -> &'a str {
-        let span = self.spans.get_group(number);
-        span.and_then(|span| self.text.get(span.range()))
+        self.span(number)
+            .and_then(|span| self.text.get(span))
             .unwrap_or_default()
     }
 
     /// Returns the string of a named group, empty if it is not part of the match.
     #[must_use]
     pub fn named(&self, name: &str) -> &'a str {
-        let span = self.spans.get_group_by_name(name);
-        span.and_then(|span| self.text.get(span.range()))
-            .unwrap_or_default()
+        let number = self.regexp.nfa.group_info().to_index(PatternID::ZERO, name);
+        number.map(|number| self.group(number)).unwrap_or_default()
     }
 }
 
@@ -185,71 +255,4 @@ pub fn quote_meta(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_are_those_of_go() {
-        for (expression, expected) in [
-            ("a**", "invalid nested repetition operator: `**`"),
-            ("*", "missing argument to repetition operator: `*`"),
-            ("(", "missing closing ): `(`"),
-            (")", "unexpected ): `)`"),
-            ("[a", "missing closing ]: `[a`"),
-            ("[z-a]", "invalid character class range: `z-a`"),
-            ("a{1001}", "invalid repeat count: `{1001}`"),
-            (r"\q", r"invalid escape sequence: `\q`"),
-            ("(?<>a)", "invalid named capture: `(?<>`"),
-            ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
-        ] {
-            let error = Regexp::compile(expression).map(|_| ()).unwrap_err();
-            assert_eq!(error.to_string(), format!("error parsing regexp: {expected}"));
-        }
-        assert_eq!(
-            Regexp::compile("(((a{100}){100}){100})").map(|_| ()),
-            Err(RegexpError::TooLarge)
-        );
-        let error = Regexp::compile("a`**").map(|_| ()).unwrap_err();
-        assert_eq!(
-            error.panic_message("a`**"),
-            "regexp: Compile(\"a`**\"): error parsing regexp: invalid nested repetition operator: `**`"
-        );
-    }
-
-    #[test]
-    fn expressions_have_the_meaning_of_go() {
-        for (expression, text, expected) in [
-            (r"\d", "٣", None),
-            (r"\bé", "é", None),
-            ("a{,2}", "a{,2}", Some(0..5)),
-            ("[[a]", "[", Some(0..1)),
-            ("[a&&b]", "&", Some(0..1)),
-            (r"\Qa.b\E", "xa.b", Some(1..4)),
-            ("(?i)É", "é", Some(0..2)),
-            (r"\x{e9}", "é", Some(0..2)),
-            ("a|ab", "ab", Some(0..1)),
-        ] {
-            assert_eq!(
-                Regexp::compile(expression).unwrap().find(text),
-                expected,
-                "{expression}"
-            );
-        }
-    }
-
-    #[test]
-    fn templates_expand_groups() {
-        let expression = Regexp::compile(r"(?P<name>\w+)=(\w*)").unwrap();
-        let found = expression.captures_iter("a=b").next().unwrap();
-        let mut out = String::new();
-        found.expand("$2 ${name}x $namex $$ $ ${2", &mut out);
-        assert_eq!(out, "b ax  $ $ ${2");
-        assert_eq!(found.range(), Some(0..3));
-    }
-
-    #[test]
-    fn quoted_strings_match_themselves() {
-        let text = r"\.+*?()|[]{}^$ a";
-        assert!(Regexp::compile(&quote_meta(text)).unwrap().is_match(text));
-    }
-}
+mod tests;
