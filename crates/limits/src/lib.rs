@@ -8,6 +8,7 @@ mod exclusive;
 mod fair_permits;
 mod keyed_permits;
 mod single_flight;
+mod tenant_permits;
 mod threads;
 
 pub use byte_budget::{ByteBudget, ByteBudgetError, Share, Tenant};
@@ -17,3 +18,4 @@ pub use exclusive::{Claim, ExclusiveNames};
 pub use fair_permits::{FairPermit, FairPermits};
 pub use keyed_permits::KeyedPermits;
 pub use single_flight::{Flight, FlightKey, Flights};
+pub use tenant_permits::{PermitLimits, TenantPermit, TenantPermits};
