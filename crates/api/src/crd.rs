@@ -3,6 +3,7 @@
 //! No version is converted: all versions of a kind share one schema, so that an object reads the same in each of them, and
 //! the controller writes one status.
 
+mod bounds;
 pub(crate) mod definition;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,8 @@ use serde_json::Value;
 
 use crate::{kluctl, notification, source};
 use definition::ServedKind;
+
+pub use bounds::{Bounds, SizeUnit, TooLarge};
 
 pub use crate::{
     kluctl::{definition as kluctl_deployment, gitops::definition as gitops_kluctl_deployment},
@@ -35,10 +38,22 @@ pub fn decode(object: Value) -> Option<Result<(), serde_json::Error>> {
     let name = object.get("kind").and_then(Value::as_str)?;
     let version = object.get("apiVersion").and_then(Value::as_str)?;
     let (group, _) = version.split_once('/')?;
-    let mut kinds = GROUPS.iter().copied().flatten();
-    let kind = kinds.find(|kind| {
-        let served = (kind.definition)().spec;
-        served.names.kind == name && served.group == group
-    })?;
+    let (kind, _) = find(group, name)?;
     Some((kind.decode)(object))
+}
+
+/// Returns the bounds of a kind; `None` if it is unknown.
+#[must_use]
+pub fn bounds(group: &str, kind: &str) -> Option<Bounds> {
+    find(group, kind).map(|(_, definition)| Bounds::of(&definition))
+}
+
+fn find(group: &str, name: &str) -> Option<(&'static ServedKind, CustomResourceDefinition)> {
+    let kinds = GROUPS.iter().copied().flatten();
+    kinds
+        .map(|kind| (kind, (kind.definition)()))
+        .find(|(_, definition)| {
+            let served = &definition.spec;
+            served.names.kind == name && served.group == group
+        })
 }

@@ -1,13 +1,17 @@
 //! Decoding of objects, and the status of an object that does not decode: it must not stop other objects of its kind.
 
-use api::{Condition, Fault, Reason, Time, condition_type, conditions};
+use api::{Condition, Fault, Reason, Time, condition_type, conditions, crd::Bounds};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Decodes an object; fails with a stalling fault that names the field. An invalid status is treated as absent.
-pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Fault> {
+/// Decodes an object; fails with a stalling fault that names the field. A status that is invalid or beyond its bounds is treated as absent.
+pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject, bounds: Option<&Bounds>) -> Result<O, Fault> {
+    let has_large_status = check_sizes(live, bounds)?;
     let mut value = serde_json::to_value(live).map_err(|error| invalid("", &error.to_string()))?;
+    if has_large_status && let Some(map) = value.as_object_mut() {
+        map.shift_remove("status");
+    }
     let first = match serde_path_to_error::deserialize::<_, O>(&value) {
         Ok(object) => return Ok(object),
         Err(error) => error,
@@ -21,6 +25,26 @@ pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Faul
     }
     let path = first.path().to_string();
     Err(invalid(&path, &first.into_inner().to_string()))
+}
+
+/// Checks the bounds of the definition, for objects that were stored under one without bounds. Returns true if only the status is beyond
+/// them.
+fn check_sizes(live: &DynamicObject, bounds: Option<&Bounds>) -> Result<bool, Fault> {
+    let (Some(bounds), Some(fields)) = (bounds, live.data.as_object()) else {
+        return Ok(false);
+    };
+    let mut has_large_status = false;
+    for (name, value) in fields {
+        match bounds.check(name, value) {
+            Ok(()) => {}
+            Err(error) if name == "status" => {
+                tracing::info!(%error, "a status beyond its bounds is replaced");
+                has_large_status = true;
+            }
+            Err(error) => return Err(Fault::stall(Reason::InvalidSpec, format!("{error}: shorten it"))),
+        }
+    }
+    Ok(has_large_status)
 }
 
 fn invalid(path: &str, message: &str) -> Fault {
@@ -113,7 +137,7 @@ mod tests {
             &json!({"url": "https://h/r", "interval": "https://u:s3cret@h/"}),
             &json!({}),
         );
-        let fault = typed::<GitRepository>(&object).unwrap_err();
+        let fault = typed::<GitRepository>(&object, None).unwrap_err();
         assert_eq!(fault.reason, Reason::InvalidSpec);
         assert!(
             fault.message.starts_with("spec.interval: ") && !fault.message.contains("s3cret"),
@@ -128,8 +152,35 @@ mod tests {
             &json!({"url": "https://h/r", "interval": "1m"}),
             &json!({"conditions": "none"}),
         );
-        let decoded: GitRepository = typed(&object).unwrap();
+        let decoded: GitRepository = typed(&object, None).unwrap();
         assert!(decoded.status.is_none());
+    }
+
+    #[test]
+    fn typed_refuses_a_spec_beyond_its_bounds_and_ignores_such_a_status() {
+        let bounds = api::crd::bounds("source.toolkit.fluxcd.io", "GitRepository");
+        let object = |semver: &str, url: &str| {
+            live(
+                &json!({"url": "https://h/r", "interval": "1m", "ref": {"semver": semver}}),
+                &json!({"observedGeneration": 2, "url": url}),
+            )
+        };
+        let decoded = |object| typed::<GitRepository>(&object, bounds.as_ref());
+        let fault = decoded(object(&"1 || ".repeat(1000), "")).unwrap_err();
+        assert_eq!(
+            (fault.reason, &*fault.message),
+            (
+                Reason::InvalidSpec,
+                "spec.ref.semver: it has 5000 characters, and at most 2048 are allowed: shorten it"
+            )
+        );
+        assert!(
+            decoded(object("1.x", &"u".repeat(200_000)))
+                .unwrap()
+                .status
+                .is_none()
+        );
+        assert!(decoded(object("1.x", "http://h/")).unwrap().status.is_some());
     }
 
     #[test]

@@ -114,6 +114,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         resource: ApiResource::erase::<R::Object>(&()),
         metrics,
         cache: ObjectCache::default(),
+        bounds: api::crd::bounds(&R::Object::group(&()), &kind),
     };
     let slots = Slots::new(concurrency);
     // More of them would evict each other if all wait for slow servers.

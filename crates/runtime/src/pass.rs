@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Class, Fault, Reason};
+use api::{Class, Fault, Reason, crd::Bounds};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject},
@@ -73,6 +73,8 @@ pub(crate) struct ReconciledKind<R> {
     pub(crate) resource: ApiResource,
     pub(crate) metrics: KindMetrics,
     pub(crate) cache: ObjectCache,
+    /// The bounds of the fields of its objects; `None` for a kind without a definition of ours.
+    pub(crate) bounds: Option<Bounds>,
 }
 
 impl<R: Reconciler> ReconciledKind<R> {
@@ -159,7 +161,7 @@ impl<R: Reconciler> PassRun<'_, R> {
     async fn steps(&mut self, stop: &StopSignals) -> Report {
         let live = self.status.live();
         let deleting = live.metadata.deletion_timestamp.is_some();
-        let decoded = decode::typed::<R::Object>(live);
+        let decoded = decode::typed::<R::Object>(live, self.kind.bounds.as_ref());
         if deleting {
             return match decoded {
                 Ok(object) => self.deleting(object, stop).await,
@@ -176,7 +178,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.kind.metrics.suspended(self.key, R::suspended(&object));
         match self.add_finalizer().await {
             Ok(false) => {}
-            Ok(true) => match decode::typed(self.status.live()) {
+            Ok(true) => match decode::typed(self.status.live(), self.kind.bounds.as_ref()) {
                 Ok(changed) => object = changed,
                 Err(fault) => return self.undecodable(&fault, true).await,
             },

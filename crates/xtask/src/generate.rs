@@ -138,6 +138,56 @@ mod tests {
         assert!(replace("# Kind\n", "").is_err());
     }
 
+    /// Collects the paths of strings, lists and maps without a bound.
+    fn unbounded(path: &str, schema: &yaml::Value, found: &mut Vec<String>) {
+        let has = |name: &str| schema.pointer(&[name]).is_some();
+        let is_bounded = match schema.pointer(&["type"]).and_then(yaml::Value::as_str) {
+            Some("string") => has("maxLength"),
+            Some("array") => has("maxItems"),
+            _ if has("additionalProperties") || has("x-kubernetes-preserve-unknown-fields") => {
+                has("maxProperties")
+            }
+            _ => true,
+        };
+        if !is_bounded {
+            found.push(path.to_owned());
+        }
+        let fields = schema.pointer(&["properties"]).and_then(yaml::Value::as_map);
+        for (name, inner) in fields.into_iter().flat_map(|fields| fields.iter()) {
+            unbounded(&format!("{path}.{}", name), inner, found);
+        }
+        for part in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.pointer(&[part]) {
+                unbounded(&format!("{path}[]"), inner, found);
+            }
+        }
+    }
+
+    #[test]
+    fn every_string_list_and_map_in_crds_has_a_bound() {
+        let budget = ::tree::Budget::new(::tree::Limits::default());
+        let mut found = Vec::new();
+        for file in crate::tree::read(&crate::tree::root(), "crds").unwrap() {
+            let Some(name) = file.path.strip_suffix(".yaml") else {
+                continue;
+            };
+            for document in yaml::read::goyaml_all(&file.text, &budget).unwrap() {
+                let versions = document
+                    .value
+                    .pointer(&["spec", "versions"])
+                    .and_then(yaml::Value::as_seq);
+                for version in versions.unwrap() {
+                    unbounded(
+                        name,
+                        version.pointer(&["schema", "openAPIV3Schema"]).unwrap(),
+                        &mut found,
+                    );
+                }
+            }
+        }
+        assert_eq!(found, [""; 0]);
+    }
+
     #[test]
     fn print_is_deterministic() {
         for crd in api::crd::all() {

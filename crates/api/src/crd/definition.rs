@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::annotation;
+use crate::{annotation, crd::bounds};
 
 pub(crate) struct Version {
     pub(crate) name: &'static str,
@@ -40,6 +40,7 @@ pub(crate) fn build(mut crd: CustomResourceDefinition, versions: &[Version]) -> 
         .and_then(|s| s.open_api_v3_schema.as_mut())
     {
         tidy(schema);
+        bounds::add(schema);
     }
     crd.spec.versions = versions
         .iter()

@@ -31,7 +31,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         let (reference, annotations) = (status::reference(live), live.metadata.annotations.as_ref());
         if recorder.is_unannounced(&reference, annotations)
             && let Some(state) = live.data.get("status")
-            && let Ok(object) = decode::typed::<R::Object>(live)
+            && let Ok(object) = decode::typed::<R::Object>(live, self.kind.bounds.as_ref())
             && let Some(event) = events::repeated(state, self.kind.reconciler.event_metadata(&object))
         {
             recorder.repeat_on(reference, &self.kind.resource, annotations, event);
