@@ -1,9 +1,18 @@
 //! The limits of an evaluation.
 
-use crate::{Value, pattern::PatternError};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::{Value, pattern::PatternError, value::Key};
 
 /// Bytes that are compared, copied or searched in one step.
 const STEP_BYTES: usize = 64;
+/// Bytes of keys that are compared in one step while a map is searched.
+const SEARCH_BYTES: usize = 1024;
+/// Keys that are compared at each halving of a map.
+const SEARCH_WIDTH: usize = 3;
 
 /// Limits of one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +39,13 @@ pub enum EvalError {
     Steps(usize),
     #[error("the expression takes more than {0} bytes of memory")]
     Memory(usize),
+    /// The evaluations that share an [`Allowance`] exceed it.
+    #[error("the expressions together take more than {0} steps")]
+    AllSteps(usize),
+    #[error("the values of the expressions together take more than {0} bytes of memory")]
+    AllMemory(usize),
+    #[error("the evaluation was cancelled")]
+    Cancelled,
     /// An operation has no result. Operators that don't need it continue without it.
     #[error("{0}")]
     Failed(String),
@@ -52,25 +68,109 @@ impl From<PatternError> for EvalError {
     }
 }
 
-pub(crate) struct Budget {
+/// Steps and bytes that several evaluations take from, such as all of one request, and a flag that ends them.
+#[derive(Debug, Clone)]
+pub struct Allowance {
     limits: Limits,
-    steps: usize,
-    bytes: usize,
+    left: Limits,
+    cancelled: Option<Arc<AtomicBool>>,
 }
 
-impl Budget {
-    pub(crate) fn new(limits: Limits) -> Self {
+impl Allowance {
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            steps: limits.steps,
-            bytes: limits.bytes,
+            left: limits,
+            cancelled: None,
         }
     }
 
+    /// Ends evaluations with [`EvalError::Cancelled`] soon after the flag is true.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Self {
+        self.cancelled = Some(cancelled);
+        self
+    }
+
+    /// Returns the steps and bytes that are left.
+    #[must_use]
+    pub const fn left(&self) -> Limits {
+        self.left
+    }
+
+    /// Spends steps for other work, such as compiling: a step for each byte of an expression.
+    pub fn spend(&mut self, steps: usize) -> Result<(), EvalError> {
+        if is_set(self.cancelled.as_ref()) {
+            return Err(EvalError::Cancelled);
+        }
+        let left = self.left.steps.checked_sub(steps);
+        self.left.steps = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(EvalError::AllSteps(self.limits.steps))
+    }
+}
+
+fn is_set(flag: Option<&Arc<AtomicBool>>) -> bool {
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+pub(crate) struct Budget {
+    limits: Limits,
+    allowance: Limits,
+    /// The smaller one of limits and allowance at the start.
+    start: Limits,
+    steps: usize,
+    bytes: usize,
+    all: Limits,
+    cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits, allowance: &Allowance) -> Self {
+        let start = Limits {
+            steps: limits.steps.min(allowance.left.steps),
+            bytes: limits.bytes.min(allowance.left.bytes),
+        };
+        Self {
+            limits,
+            allowance: allowance.left,
+            start,
+            steps: start.steps,
+            bytes: start.bytes,
+            all: allowance.limits,
+            cancelled: allowance.cancelled.clone(),
+        }
+    }
+
+    /// Takes the steps and bytes of the evaluation from an allowance.
+    pub(crate) fn charge(&self, allowance: &mut Allowance) {
+        let used = |start: usize, left: usize| start.saturating_sub(left);
+        let left = &mut allowance.left;
+        left.steps = left.steps.saturating_sub(used(self.start.steps, self.steps));
+        left.bytes = left.bytes.saturating_sub(used(self.start.bytes, self.bytes));
+    }
+
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), EvalError> {
+        if is_set(self.cancelled.as_ref()) {
+            return Err(EvalError::Cancelled);
+        }
         let left = self.steps.checked_sub(steps);
         self.steps = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(EvalError::Steps(self.limits.steps))
+        left.map(|_| ())
+            .ok_or(match self.allowance.steps < self.limits.steps {
+                true => EvalError::AllSteps(self.all.steps),
+                false => EvalError::Steps(self.limits.steps),
+            })
+    }
+
+    /// Spends the comparisons of a search for a key in a map with this number of fields.
+    pub(crate) fn spend_search(&mut self, fields: usize, key: &Key) -> Result<(), EvalError> {
+        let Key::String(text) = key else {
+            return Ok(());
+        };
+        let halvings = usize::try_from(usize::BITS - fields.leading_zeros()).unwrap_or(usize::MAX);
+        let bytes = text.len().saturating_mul(halvings.saturating_mul(SEARCH_WIDTH));
+        self.spend(bytes / SEARCH_BYTES)
     }
 
     /// Spends the steps for comparing, copying or searching bytes.
@@ -82,7 +182,11 @@ impl Budget {
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), EvalError> {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(EvalError::Memory(self.limits.bytes))
+        left.map(|_| ())
+            .ok_or(match self.allowance.bytes < self.limits.bytes {
+                true => EvalError::AllMemory(self.all.bytes),
+                false => EvalError::Memory(self.limits.bytes),
+            })
     }
 
     /// Reserves the memory of items of a list or entries of a map.

@@ -8,7 +8,7 @@ use std::{
 use regex_automata::meta::Regex;
 
 use crate::{
-    EvalError, Limits, Value,
+    Allowance, EvalError, Limits, Value,
     budget::Budget,
     functions, pattern,
     tree::{Node, Op},
@@ -17,6 +17,8 @@ use crate::{
 
 /// Steps of compiling a regular expression, even if it is invalid or too large.
 const COMPILATION: usize = 25_000;
+/// Further steps for each byte of its source.
+const COMPILATION_BYTE: usize = 16;
 /// Maximum number of cached regular expressions.
 const MAX_REGEXES: usize = 8;
 
@@ -31,14 +33,21 @@ pub(crate) struct Evaluation {
     regexes: HashMap<Arc<str>, Regex>,
 }
 
-pub(crate) fn evaluate(root: &Node, globals: Vec<Evaluated>, limits: Limits) -> Evaluated {
+pub(crate) fn evaluate(
+    root: &Node,
+    globals: Vec<Evaluated>,
+    limits: Limits,
+    allowance: &mut Allowance,
+) -> Evaluated {
     let mut evaluation = Evaluation {
-        budget: Budget::new(limits),
+        budget: Budget::new(limits, allowance),
         globals,
         locals: Vec::new(),
         regexes: HashMap::new(),
     };
-    evaluation.eval(root)
+    let value = evaluation.eval(root);
+    evaluation.budget.charge(allowance);
+    value
 }
 
 impl Evaluation {
@@ -46,7 +55,9 @@ impl Evaluation {
         if let Some(known) = self.regexes.get(pattern) {
             return Ok(known.clone());
         }
-        self.budget.spend(COMPILATION)?;
+        pattern::check_length(pattern)?;
+        self.budget
+            .spend(COMPILATION + pattern.len().saturating_mul(COMPILATION_BYTE))?;
         let made = pattern::compile(pattern)?;
         self.budget.spend(made.memory_usage() / 16)?;
         if self.regexes.len() >= MAX_REGEXES {
@@ -123,7 +134,13 @@ impl Evaluation {
             };
         }
         let found = match of {
-            Value::Map(fields) => key.key().and_then(|key| fields.get(&key)),
+            Value::Map(fields) => match key.key() {
+                Some(key) => {
+                    self.budget.spend_search(fields.len(), &key)?;
+                    fields.get(&key)
+                }
+                None => None,
+            },
             Value::List(items) => match key.key() {
                 Some(Key::Number(at)) => usize::try_from(at).ok().and_then(|at| items.get(at)),
                 _ => None,
@@ -145,15 +162,21 @@ impl Evaluation {
     }
 
     fn has(&mut self, of: &Node, name: &str) -> Evaluated {
+        let key = Key::String(name.into());
         match self.eval(of)? {
-            Value::Map(fields) => Ok(Value::Bool(fields.contains_key(&Key::String(name.into())))),
+            Value::Map(fields) => self.has_key(&fields, &key),
             Value::Optional(None) => Ok(Value::Bool(false)),
             Value::Optional(Some(inner)) => match &*inner {
-                Value::Map(fields) => Ok(Value::Bool(fields.contains_key(&Key::String(name.into())))),
+                Value::Map(fields) => self.has_key(fields, &key),
                 other => no_overload("has", std::slice::from_ref(other)),
             },
             other => no_overload("has", &[other]),
         }
+    }
+
+    fn has_key(&mut self, fields: &BTreeMap<Key, Value>, key: &Key) -> Evaluated {
+        self.budget.spend_search(fields.len(), key)?;
+        Ok(Value::Bool(fields.contains_key(key)))
     }
 
     /// Evaluates `&&` (decided by false) or `||` (decided by true): an error counts only if the other side does not decide.
@@ -210,6 +233,7 @@ impl Evaluation {
                 (true, other) => return no_overload("{?}", &[other]),
                 (false, value) => value,
             };
+            self.budget.spend_search(made.len(), &key)?;
             if made.insert(key, value).is_some() {
                 return Err(EvalError::failed("a map has a key twice"));
             }

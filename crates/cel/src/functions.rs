@@ -24,7 +24,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Name, true for a method, and the minimum and maximum number of arguments, which include the value of a method.
-const FUNCTIONS: &[(&str, bool, usize, usize)] = &[
+pub(super) const FUNCTIONS: &[(&str, bool, usize, usize)] = &[
     ("size", false, 1, 1),
     ("size", true, 1, 1),
     ("contains", true, 2, 2),

@@ -14,6 +14,8 @@
 //! of Flux: the standard library without protocol buffers and named time zones, the extensions for strings, sets and base64, optional
 //! values, comparisons of numbers of any type, and UTC as the default time zone.
 
+#[cfg(test)]
+mod bounds;
 mod budget;
 mod eval;
 mod functions;
@@ -32,7 +34,8 @@ mod variables;
 
 use tree::{Global, Node, Op};
 
-pub use budget::{EvalError, Limits};
+pub use budget::{Allowance, EvalError, Limits};
+pub use pattern::{PatternError, compile_patterns};
 pub use value::{Key, Value};
 pub use variables::Variables;
 
@@ -103,19 +106,46 @@ impl Program {
     }
 
     pub fn evaluate_within(&self, variables: &Variables, limits: Limits) -> Result<Value, EvalError> {
+        self.evaluate_all(variables, limits, &mut Allowance::new(limits))
+    }
+
+    /// Evaluates the expression within the default limits and those that it shares with other evaluations.
+    pub fn evaluate_with(
+        &self,
+        variables: &Variables,
+        allowance: &mut Allowance,
+    ) -> Result<Value, EvalError> {
+        self.evaluate_all(variables, Limits::default(), allowance)
+    }
+
+    fn evaluate_all(
+        &self,
+        variables: &Variables,
+        limits: Limits,
+        allowance: &mut Allowance,
+    ) -> Result<Value, EvalError> {
         let globals = self.globals.iter().map(|global| global.value(variables));
-        eval::evaluate(&self.root, globals.collect(), limits)
+        eval::evaluate(&self.root, globals.collect(), limits, allowance)
     }
 
     /// Evaluates the expression within the default limits; fails if its value is not a bool.
     pub fn is_true(&self, variables: &Variables) -> Result<bool, EvalError> {
-        match self.evaluate(variables)? {
-            Value::Bool(value) => Ok(value),
-            other => Err(EvalError::failed(format!(
-                "the result is of the type {}, not bool",
-                other.type_name()
-            ))),
-        }
+        truth(self.evaluate(variables)?)
+    }
+
+    /// Evaluates the expression as [`Program::evaluate_with`] does; fails if its value is not a bool.
+    pub fn is_true_with(&self, variables: &Variables, allowance: &mut Allowance) -> Result<bool, EvalError> {
+        truth(self.evaluate_with(variables, allowance)?)
+    }
+}
+
+fn truth(value: Value) -> Result<bool, EvalError> {
+    match value {
+        Value::Bool(value) => Ok(value),
+        other => Err(EvalError::failed(format!(
+            "the result is of the type {}, not bool",
+            other.type_name()
+        ))),
     }
 }
 

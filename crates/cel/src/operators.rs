@@ -23,8 +23,10 @@ impl Evaluation {
             Comparison::NotEqual => return Ok(!self.equal(a, b)?),
             _ => {}
         }
-        if let (Value::String(a), Value::String(b)) = (a, b) {
-            self.budget.spend_bytes(a.len().min(b.len()))?;
+        match (a, b) {
+            (Value::String(a), Value::String(b)) => self.budget.spend_bytes(a.len().min(b.len()))?,
+            (Value::Bytes(a), Value::Bytes(b)) => self.budget.spend_bytes(a.len().min(b.len()))?,
+            _ => {}
         }
         let nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());
         let Some(ordering) = a.compare(b) else {
@@ -91,7 +93,13 @@ impl Evaluation {
     /// Returns true if a list has the item, or a map the key.
     pub(crate) fn contains(&mut self, of: &Value, item: &Value) -> Result<bool, EvalError> {
         match of {
-            Value::Map(fields) => Ok(item.key().is_some_and(|key| fields.contains_key(&key))),
+            Value::Map(fields) => {
+                let Some(key) = item.key() else {
+                    return Ok(false);
+                };
+                self.budget.spend_search(fields.len(), &key)?;
+                Ok(fields.contains_key(&key))
+            }
             Value::List(items) => {
                 for each in items.iter() {
                     if self.equal(each, item)? {

@@ -1,4 +1,4 @@
-//! Regular expressions whose size and time are bounded.
+//! Regular expressions whose size and time are bounded, also while they are compiled.
 
 use regex_automata::{
     meta::{Builder, Config, Regex},
@@ -7,10 +7,18 @@ use regex_automata::{
 
 /// Maximum size of a compiled expression, in bytes.
 const MAX_BYTES: usize = 1 << 20;
+/// Maximum length of an expression, in bytes. It may come from a request.
+const MAX_LENGTH: usize = 8 << 10;
 const MAX_NESTING: u32 = 50;
+/// Maximum size of a parsed expression, in bytes: it is made before the compiled one.
+const MAX_PARSED: usize = 16 << 20;
+/// Size of a parsed character, in bytes.
+const PARSED_CHARACTER: usize = 200;
+/// Size of a parsed class such as `\w`, which has hundreds of ranges, in bytes.
+const PARSED_CLASS: usize = 12 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PatternError {
+pub enum PatternError {
     /// The value is the message of the compiler, in one line.
     #[error("{0}")]
     Invalid(String),
@@ -18,9 +26,27 @@ pub(crate) enum PatternError {
     TooLarge,
 }
 
+/// Fails if an expression is too long to be compiled.
+pub(crate) fn check_length(pattern: &str) -> Result<(), PatternError> {
+    match pattern.len() {
+        ..=MAX_LENGTH => Ok(()),
+        _ => Err(PatternError::TooLarge),
+    }
+}
+
 pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    compile_patterns(&[pattern], MAX_BYTES)
+}
+
+/// Compiles expressions to one of at most `max_bytes` bytes, which matches if any of them does, in time that is linear in the text.
+/// Fails if one is invalid, or they are too large together, before or after they are compiled.
+pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Result<Regex, PatternError> {
+    let parsed = patterns.iter().map(|pattern| parsed_bytes(pattern.as_ref()));
+    if parsed.fold(0, usize::saturating_add) > MAX_PARSED {
+        return Err(PatternError::TooLarge);
+    }
     let config = Config::new()
-        .nfa_size_limit(Some(MAX_BYTES))
+        .nfa_size_limit(Some(max_bytes))
         .auto_prefilter(false)
         // Lazy automata need more memory than the expression.
         .hybrid(false)
@@ -31,7 +57,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
     let built = Builder::new()
         .configure(config)
         .syntax(syntax::Config::new().nest_limit(MAX_NESTING))
-        .build(pattern);
+        .build_many(patterns);
     built.map_err(|error| match error.size_limit() {
         Some(_) => PatternError::TooLarge,
         None => {
@@ -42,4 +68,12 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
             PatternError::Invalid(line.trim().to_owned())
         }
     })
+}
+
+/// Returns an upper bound of the size of a parsed expression, in bytes.
+fn parsed_bytes(pattern: &str) -> usize {
+    let escapes = pattern.as_bytes().windows(2);
+    let classes = escapes.filter(|pair| matches!(pair, [b'\\', class] if b"wWdDsSpP".contains(class)));
+    let classes = classes.count().saturating_mul(PARSED_CLASS);
+    classes.saturating_add(pattern.len().saturating_mul(PARSED_CHARACTER))
 }
