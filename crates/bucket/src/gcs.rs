@@ -14,6 +14,7 @@ use crate::{
     Context, Entry, Error, ListPage,
     encode::{percent, url},
     http::{self, Headers},
+    listing::Entries,
 };
 
 const PAGE: &str = "1000";
@@ -168,16 +169,16 @@ impl Client {
 
 pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
     let listing: Listing = serde_json::from_slice(document).map_err(|_| "it is not a listing")?;
-    let entries = listing.items.into_iter().map(|item| Entry {
-        key: item.name,
-        etag: item.etag,
-        size: item.size.parse().unwrap_or(0),
-        version: item.generation,
-    });
-    let entries: Vec<Entry> = entries.collect();
-    if entries.iter().any(|entry| entry.key.is_empty()) {
-        return Err("an object in the listing has no name");
+    let mut entries = Entries::default();
+    for item in listing.items {
+        entries.push(Entry {
+            key: item.name,
+            etag: item.etag,
+            size: item.size.parse().unwrap_or(0),
+            version: item.generation,
+        });
     }
+    let entries = entries.finish("an object in the listing has no name")?;
     let next = listing.next.filter(|next| !next.is_empty());
     Ok(ListPage { entries, next })
 }

@@ -32,6 +32,7 @@ mod error;
 mod fuzz;
 pub mod gcs;
 mod http;
+mod listing;
 pub mod s3;
 mod xml;
 

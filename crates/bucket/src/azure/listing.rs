@@ -1,6 +1,6 @@
 //! Documents of Azure Blob Storage: listings and errors. Pure.
 
-use crate::{Entry, ListPage, encode, xml};
+use crate::{Entry, ListPage, encode, listing::Entries, xml};
 
 pub(super) fn error(document: &[u8]) -> (String, String) {
     let (mut code, mut message) = (String::new(), String::new());
@@ -22,11 +22,8 @@ pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
     if !found.is_listing {
         return Err("it is not a listing");
     }
-    if found.entries.iter().any(|entry| entry.key.is_empty()) {
-        return Err("a blob in the listing has no name");
-    }
     Ok(ListPage {
-        entries: found.entries,
+        entries: found.entries.finish("a blob in the listing has no name")?,
         next: found.next,
     })
 }
@@ -35,7 +32,7 @@ pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
 struct Listing {
     is_listing: bool,
     next: Option<String>,
-    entries: Vec<Entry>,
+    entries: Entries,
     current: Option<Entry>,
     is_directory: bool,
 }
@@ -57,8 +54,9 @@ impl Listing {
             "/Properties/Content-Length" => current.size = text.trim().parse().unwrap_or(0),
             "/Properties/ResourceType" => self.is_directory = text.trim() == "directory",
             "" => {
-                let done = self.current.take();
-                self.entries.extend(done.filter(|_| !self.is_directory));
+                if let Some(done) = self.current.take().filter(|_| !self.is_directory) {
+                    self.entries.push(done);
+                }
                 self.is_directory = false;
             }
             _ => {}

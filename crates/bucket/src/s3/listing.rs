@@ -1,6 +1,6 @@
 //! Documents of S3: listings and errors. Pure.
 
-use crate::{Entry, ListPage, encode, xml};
+use crate::{Entry, ListPage, encode, listing::Entries, xml};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
@@ -30,15 +30,11 @@ pub(crate) fn page(document: &[u8], by_marker: bool) -> Result<ListPage, &'stati
     if !found.is_listing {
         return Err("it is not a listing");
     }
-    let mut entries = Vec::with_capacity(found.contents.len());
-    for mut entry in found.contents {
-        if found.is_encoded {
+    let mut entries = found.contents.finish("an object in the listing has no name")?;
+    if found.is_encoded {
+        for entry in &mut entries {
             entry.key = encode::decoded(&entry.key).ok_or("a name in the listing is not encoded as UTF-8")?;
         }
-        if entry.key.is_empty() {
-            return Err("an object in the listing has no name");
-        }
-        entries.push(entry);
     }
     let next = match (found.is_truncated, by_marker) {
         (false, _) => None,
@@ -57,7 +53,7 @@ struct Listing {
     is_truncated: bool,
     is_encoded: bool,
     next: Option<String>,
-    contents: Vec<Entry>,
+    contents: Entries,
     current: Option<Entry>,
 }
 
@@ -80,7 +76,11 @@ impl Listing {
             "/Key" => text.clone_into(&mut current.key),
             "/ETag" => current.etag = encode::etag(text.trim()),
             "/Size" => current.size = text.trim().parse().unwrap_or(0),
-            "" => self.contents.extend(self.current.take()),
+            "" => {
+                if let Some(done) = self.current.take() {
+                    self.contents.push(done);
+                }
+            }
             _ => {}
         }
     }
