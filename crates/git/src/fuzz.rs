@@ -3,7 +3,11 @@
 use testkit::fuzz::{self, Random};
 use versions::Version;
 
-use crate::{Advertised, Error, Range, Reference, Selector, refs::describe, select};
+use crate::{
+    Advertised, Error, KnownHosts, Range, Reference, Selector,
+    refs::{describe, select_polling},
+    select,
+};
 
 const NAMES: &[&str] = &[
     "main",
@@ -176,5 +180,37 @@ fn fuzz_ranges_of_versions() {
         if !version.pre.is_empty() && !text.contains('-') {
             assert!(!matches, "no part of the range mentions a pre-release");
         }
+    });
+}
+
+#[test]
+fn fuzz_ranges_times_tags_are_polled_and_known_hosts_are_bounded() {
+    fuzz::run("ranges times tags", |random| {
+        let text = range(random).repeat(1 + random.below(200));
+        let tags: Vec<_> = (0..random.below(3000))
+            .map(|patch| format!("refs/tags/1.2.{patch}"))
+            .collect();
+        let refs: Vec<_> = tags
+            .into_iter()
+            .map(|name| Advertised {
+                name,
+                object: String::new(),
+                peeled: None,
+                target: None,
+            })
+            .collect();
+        random.note("range, tags", &(&text, refs.len()));
+        if let Ok(range) = Range::parse(&text) {
+            let steps = (10 + range.steps()) * refs.len() as u64;
+            let mut polls = 0;
+            let _ = select_polling(&Reference::Semver(range), &refs, || {
+                polls += 1;
+                Ok(())
+            });
+            assert!(polls >= steps / 40_000, "{polls} polls in {steps} steps");
+        }
+        let hosts = random.text(&["*", "?", "a", "a.io", "[", "]:22", ",", "!", "|1|"], 0..9);
+        let line = format!("{} ssh-ed25519 AAAA\n", hosts.repeat(1 + random.below(100)));
+        let _ = KnownHosts::parse(line.repeat(1 + random.below(100)).as_bytes());
     });
 }

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-use versions::{Constraint, Version};
+use versions::{Constraint, Version, VersionError};
 
 use crate::Error;
+
+/// Characters of a range that is too long for its error to quote it.
+const MAX_PRINTED: usize = 100;
 
 /// A range of versions. A pre-release matches only alternatives that mention one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +23,17 @@ impl Range {
                 text: text.to_owned(),
                 constraint,
             }),
+            Err(error @ VersionError::TooLong { .. }) => {
+                let beginning: String = text.chars().take(MAX_PRINTED).collect();
+                Err(Error::InvalidRange(format!("{beginning}...: {error}")))
+            }
             Err(_) => Err(Error::InvalidRange(text.to_owned())),
         }
+    }
+
+    /// Returns the steps that a comparison with one version takes at most.
+    pub(crate) fn steps(&self) -> u64 {
+        self.constraint.steps()
     }
 
     #[must_use]
@@ -110,6 +122,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn long_ranges_are_refused_with_their_beginning() {
+        let error = Range::parse(&">1 ".repeat(300_000)).unwrap_err().to_string();
+        assert!(
+            error.starts_with("semver parse error: improper constraint: >1 >1"),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("it has 900000 bytes, and at most 2048 are allowed"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -6,6 +6,10 @@ use versions::Version;
 use crate::{Error, Range};
 
 const DEFAULT_BRANCH: &str = "master";
+/// Steps between two polls while versions are compared: less than a millisecond.
+const STEPS: u64 = 20_000;
+/// Steps to parse the name of a ref.
+const STEPS_OF_A_REF: u64 = 10;
 
 /// A reference to a commit. Of several fields, the first of commit, name, tag, semver, branch counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -197,6 +201,15 @@ impl Resolved {
 /// # Errors
 /// Fails if it matches none, with [`Error::RefNotFound`] or [`Error::NoMatch`].
 pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Error> {
+    select_polling(reference, refs, || Ok(()))
+}
+
+/// Does the same as [`select`], and ends with the error of `poll`, which is asked every few milliseconds.
+pub(crate) fn select_polling(
+    reference: &Reference,
+    refs: &[Advertised],
+    poll: impl FnMut() -> Result<(), Error>,
+) -> Result<Resolved, Error> {
     let find = |full: &str| refs.iter().find(|listed| listed.name == full);
     let found = |listed: &Advertised, name: String| Resolved {
         name: Some(name),
@@ -210,7 +223,8 @@ pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Er
                 .ok_or_else(|| missing("commit".to_owned()));
         }
         Reference::Semver(range) => {
-            let (tag, listed) = newest(range, refs).ok_or_else(|| Error::NoMatch(range.to_string()))?;
+            let (tag, listed) =
+                newest(range, refs, poll)?.ok_or_else(|| Error::NoMatch(range.to_string()))?;
             return Ok(found(listed, tag.to_owned()));
         }
         Reference::Name(name) => (find(peeled_name(name)), name, format!("ref '{name}'")),
@@ -231,16 +245,35 @@ fn missing(what: String) -> Error {
 }
 
 /// Returns the newest version in range. Among equal versions, the greater build metadata counts, then the greater name, so that
-/// the result doesn't depend on the order of the refs.
-fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Advertised)> {
-    refs.iter()
-        .filter_map(|listed| {
-            let tag = listed.name.strip_prefix("refs/tags/")?;
-            let version = Version::of_tag(tag).ok()?;
-            range.matches(&version).then_some((version, tag, listed))
-        })
-        .max_by(|a, b| a.0.compare_with_metadata(&b.0).then_with(|| a.1.cmp(b.1)))
-        .map(|(_, tag, listed)| (tag, listed))
+/// the result doesn't depend on the order of the refs. Only two parsed versions are held at a time.
+fn newest<'a>(
+    range: &Range,
+    refs: &'a [Advertised],
+    mut poll: impl FnMut() -> Result<(), Error>,
+) -> Result<Option<(&'a str, &'a Advertised)>, Error> {
+    let mut steps = 0;
+    let mut newest: Option<(Version, &str, &Advertised)> = None;
+    for listed in refs {
+        steps += STEPS_OF_A_REF + range.steps();
+        if steps > STEPS {
+            steps = 0;
+            poll()?;
+        }
+        let Some(tag) = listed.name.strip_prefix("refs/tags/") else {
+            continue;
+        };
+        let Ok(version) = Version::of_tag(tag) else {
+            continue;
+        };
+        let is_newer = |known: &(Version, &str, &Advertised)| {
+            let order = version.compare_with_metadata(&known.0);
+            order.then_with(|| tag.cmp(known.1)).is_gt()
+        };
+        if newest.as_ref().is_none_or(is_newer) && range.matches(&version) {
+            newest = Some((version, tag, listed));
+        }
+    }
+    Ok(newest.map(|(_, tag, listed)| (tag, listed)))
 }
 
 pub(crate) fn describe(reference: &Reference, refs: &[Advertised]) -> String {

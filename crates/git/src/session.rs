@@ -34,7 +34,7 @@ use crate::{
     intake::Intake,
     listing::{Listing, Recorder},
     receiver::Receiver,
-    refs::{describe, select},
+    refs::{describe, select_polling},
     ssh::{link, reuse::Access},
     wire::Wire,
 };
@@ -112,7 +112,7 @@ impl Session {
             (None, _) => {}
         }
         let refs = self.list_refs(reference)?;
-        match select(reference, &refs) {
+        match select_polling(reference, &refs, || self.clock.check()) {
             Err(Error::RefNotFound { what, .. }) => Err(self.not_found(reference, what)),
             Err(Error::NoMatch(range)) if refs.is_empty() => match self.not_found(reference, String::new()) {
                 empty @ Error::EmptyRepository { .. } => Err(empty),

@@ -6,6 +6,11 @@ use regex::Regex;
 
 use super::{Version, VersionError};
 
+/// Maximum length of a range in bytes.
+const MAX_BYTES: usize = 2048;
+/// Maximum number of comparisons in a range.
+const MAX_COMPARISONS: usize = 128;
+
 /// A range of versions, such as `>=1.2 <2 || ~3.1`: comparisons that must all hold, and `||` between alternatives. Operators
 /// are `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^` and hyphens between two versions; numbers can be missing, `x` or `*`. A
 /// pre-release matches only alternatives that have a pre-release themselves.
@@ -61,7 +66,9 @@ static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
 });
 
 impl Constraint {
+    /// Parses a range of up to 2048 bytes and 128 comparisons.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
+        within("bytes", text.len(), MAX_BYTES)?;
         if let Some(only) = single(text) {
             return Ok(Self {
                 alternatives: vec![vec![only?]],
@@ -74,10 +81,14 @@ impl Constraint {
         let grammar = GRAMMAR.as_ref().ok_or(VersionError::Constraint)?;
         let text = grammar.hyphen.replace_all(text, ">= $1, <= $2 ");
         let mut alternatives = Vec::new();
+        let mut comparisons_in_all = 0;
         for alternative in text.split("||") {
             if !grammar.alternative.is_match(alternative) {
                 return Err(VersionError::ImproperConstraint(alternative.to_owned()));
             }
+            let count = grammar.comparison.find_iter(alternative).count();
+            comparisons_in_all += count;
+            within("comparisons", comparisons_in_all, MAX_COMPARISONS)?;
             let comparisons = grammar.comparison.captures_iter(alternative).map(|captures| {
                 let group = |index: usize| captures.get(index).map_or("", |found| found.as_str());
                 comparison(group(1), [group(3), group(4), group(5)], group(6), group(2))
@@ -87,13 +98,28 @@ impl Constraint {
         Ok(Self { alternatives })
     }
 
+    /// Returns the steps that a comparison with one version takes at most, to be charged by those who compare it with many: one for each
+    /// comparison, and one for 16 bytes of their pre-releases.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        let all = self.alternatives.iter().flatten();
+        all.map(|one| 1 + one.version.pre.len() as u64 / 16).sum()
+    }
+
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| {
-            let with_pre = all.iter().any(|one| !one.version.pre.is_empty());
-            (with_pre || version.pre.is_empty()) && all.iter().all(|one| one.matches(version))
+            let has_pre = || all.iter().any(|one| !one.version.pre.is_empty());
+            (version.pre.is_empty() || has_pre()) && all.iter().all(|one| one.matches(version))
         })
     }
+}
+
+fn within(unit: &'static str, found: usize, limit: usize) -> Result<(), VersionError> {
+    if found > limit {
+        return Err(VersionError::TooLong { unit, found, limit });
+    }
+    Ok(())
 }
 
 /// Parses a range of only one comparison. Most have one, and compiling the grammar takes longer than rendering a small
@@ -222,6 +248,8 @@ impl Comparison {
 
 #[cfg(test)]
 mod tests {
+    use testkit::fuzz;
+
     use super::*;
 
     #[test]
@@ -258,5 +286,70 @@ mod tests {
             }
         }
         assert!(found > 200, "{found}");
+    }
+
+    #[test]
+    fn long_ranges_are_refused_and_the_steps_of_others_are_few() {
+        let error = |text: &str| Constraint::parse(text).unwrap_err().to_string();
+        let long = error(&">1 ".repeat(400_000));
+        assert_eq!(
+            long,
+            "the range is too long: it has 1200000 bytes, and at most 2048 are allowed"
+        );
+        assert!(error(&"=".repeat(1_000_000)).contains("bytes"));
+        for (text, found) in [(">1 ".repeat(129), 129), ("1||".repeat(200) + "1", 129)] {
+            assert_eq!(
+                error(&text),
+                format!("the range is too long: it has {found} comparisons, and at most 128 are allowed")
+            );
+        }
+        let most = Constraint::parse(&">1 ".repeat(128)).unwrap();
+        assert_eq!(most.steps(), 128);
+        let longest = Constraint::parse(&format!(">1.0.0-{}", "a".repeat(1000))).unwrap();
+        assert_eq!(longest.steps(), 63);
+        assert!(Constraint::parse(&format!("{}1", " ".repeat(2000))).is_ok());
+        assert!(Version::parse(&format!("1.0.0-{}", "a".repeat(2000))).is_err());
+    }
+
+    #[test]
+    fn fuzz_ranges_take_bounded_work() {
+        const PIECES: &[&str] = &[
+            "1",
+            "0",
+            "99999999999999999999",
+            ".",
+            "x",
+            "*",
+            "v",
+            ">=",
+            "<",
+            "~",
+            "^",
+            "!=",
+            "=",
+            "||",
+            ",",
+            " ",
+            " - ",
+            "-",
+            "a",
+            "-rc.1",
+            "+b",
+            "\t",
+            "é",
+        ];
+        fuzz::run("ranges at the limits", |random| {
+            let piece = random.text(PIECES, 0..12);
+            let text = piece.repeat(1 + random.below(2 * MAX_BYTES / piece.len().max(1)));
+            let version = random.text(PIECES, 0..8).repeat(1 + random.below(100));
+            random.note("range", &text);
+            random.note("version", &version);
+            let range = Constraint::parse(&text);
+            assert!(text.len() <= MAX_BYTES || range.is_err());
+            if let (Ok(range), Ok(version)) = (range, Version::parse(&version)) {
+                let _ = range.matches(&version);
+                assert!(range.steps() <= (MAX_COMPARISONS + MAX_BYTES / 16) as u64);
+            }
+        });
     }
 }

@@ -16,6 +16,9 @@ use std::{cmp::Ordering, fmt};
 
 pub use constraint::Constraint;
 
+/// Maximum length of a version in bytes; longer ones are invalid.
+const MAX_VERSION: usize = 1024;
+
 /// A semantic version. Missing numbers are zero, a leading `v` is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
@@ -42,10 +45,20 @@ pub enum VersionError {
     ImproperConstraint(String),
     #[error("constraint parser error")]
     Constraint,
+    /// The range has more than 2048 bytes, or 128 comparisons.
+    #[error("the range is too long: it has {found} {unit}, and at most {limit} are allowed")]
+    TooLong {
+        unit: &'static str,
+        found: usize,
+        limit: usize,
+    },
 }
 
 impl Version {
     pub fn parse(text: &str) -> Result<Self, VersionError> {
+        if text.len() > MAX_VERSION {
+            return Err(VersionError::Invalid);
+        }
         let rest = text.strip_prefix('v').unwrap_or(text);
         let (rest, metadata) = rest
             .split_once('+')
@@ -121,10 +134,22 @@ impl Version {
     /// Compares two versions by precedence: build metadata is ignored.
     #[must_use]
     pub fn precedence(&self, other: &Self) -> Ordering {
-        let numbers = |version: &Self| (version.major, version.minor, version.patch);
-        numbers(self)
-            .cmp(&numbers(other))
+        self.numbers()
+            .cmp(&other.numbers())
             .then_with(|| compare_pre(&self.pre, &other.pre))
+    }
+
+    /// Returns the part of the version that its precedence needs.
+    #[must_use]
+    pub fn into_precedence(self) -> Precedence {
+        Precedence {
+            numbers: self.numbers(),
+            pre: self.pre.into_boxed_str(),
+        }
+    }
+
+    fn numbers(&self) -> [u64; 3] {
+        [self.major, self.minor, self.patch]
     }
 
     /// Compares by precedence, then by build metadata, word by word: numbers compare as numbers.
@@ -132,6 +157,27 @@ impl Version {
     pub fn compare_with_metadata(&self, other: &Self) -> Ordering {
         self.precedence(other)
             .then_with(|| compare_words(&self.metadata, &other.metadata))
+    }
+}
+
+/// The precedence of a version, for sorting many: it takes a fraction of a version's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precedence {
+    numbers: [u64; 3],
+    pre: Box<str>,
+}
+
+impl PartialOrd for Precedence {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Precedence {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.numbers
+            .cmp(&other.numbers)
+            .then_with(|| compare_pre(&self.pre, &other.pre))
     }
 }
 
@@ -148,24 +194,22 @@ fn compare_pre(left: &str, right: &str) -> Ordering {
 /// Compares strings of words between dots: numbers compare as numbers and are below other words, and the longer one is above
 /// its prefix.
 fn compare_words(left: &str, right: &str) -> Ordering {
-    let words = |text: &str| {
-        text.split('.')
-            .map(|word| (word.parse::<u64>().ok(), word.to_owned()))
-            .collect::<Vec<_>>()
-    };
-    let (left, right) = (words(left), words(right));
-    for ((one, left), (other, right)) in left.iter().zip(&right) {
-        let order = match (one, other) {
-            (Some(one), Some(other)) => one.cmp(other),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => left.cmp(right),
+    let (mut left, mut right) = (left.split('.'), right.split('.'));
+    loop {
+        let (one, other) = match (left.next(), right.next()) {
+            (Some(one), Some(other)) => (one, other),
+            (one, other) => return one.is_some().cmp(&other.is_some()),
+        };
+        let order = match (one.parse::<u64>(), other.parse::<u64>()) {
+            (Ok(one), Ok(other)) => one.cmp(&other),
+            (Ok(_), Err(_)) => Ordering::Less,
+            (Err(_), Ok(_)) => Ordering::Greater,
+            (Err(_), Err(_)) => one.cmp(other),
         };
         if order.is_ne() {
             return order;
         }
     }
-    left.len().cmp(&right.len())
 }
 
 impl fmt::Display for Version {
