@@ -19,6 +19,8 @@ const SSH: &str = "-----BEGIN SSH SIGNATURE-----";
 const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
 const KEY_BYTES: usize = 1 << 20;
 const SIGNATURE_BYTES: usize = 64 << 10;
+/// Maximum size of a signed commit or tag in bytes.
+const PAYLOAD_BYTES: usize = 16 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureType {
@@ -112,6 +114,10 @@ impl SignedObject {
     pub fn verify(&self, keys: &TrustedKeys) -> Result<String, Unverified> {
         if self.signature.len() > SIGNATURE_BYTES {
             let why = format!("the signature has more than {SIGNATURE_BYTES} bytes");
+            return Err(Unverified::Malformed(why));
+        }
+        if self.payload.len() > PAYLOAD_BYTES {
+            let why = format!("the signed object has more than {PAYLOAD_BYTES} bytes");
             return Err(Unverified::Malformed(why));
         }
         match SignatureType::of(&self.signature) {

@@ -309,13 +309,9 @@ fn refuse_duplicates(nodes: &mut [Node]) -> Result<(), Error> {
 
 fn subject(message: &BStr) -> String {
     let message = message.to_str_lossy();
-    message
-        .trim_start()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_end()
-        .to_owned()
+    let line = message.trim_start().lines().next().unwrap_or_default();
+    let subject: String = line.chars().take(MESSAGE_CHARS).collect();
+    subject.trim_end().to_owned()
 }
 
 fn prefix(text: &BStr, chars: usize) -> String {

@@ -1,5 +1,7 @@
 //! Submodules: the entries of `.gitmodules`, and their addresses with the credentials that may go there.
 
+use std::collections::HashMap;
+
 use gix::bstr::{BStr, ByteSlice};
 use tree::TreePath;
 
@@ -42,10 +44,13 @@ impl Snapshot {
         };
         let mut text = Vec::new();
         self.read(file, &mut text)?;
-        let named = parse(&text)?;
+        let mut named = HashMap::new();
+        for (path, url) in parse(&text)? {
+            named.entry(path).or_insert(url);
+        }
         let submodules = nodes.iter().filter(|node| node.kind == NodeKind::Submodule);
         let found = submodules.filter_map(|node| {
-            let (_, url) = named.iter().find(|(path, _)| *path == node.path)?;
+            let url = named.get(&node.path)?;
             Some(Submodule {
                 path: node.path.clone(),
                 url: url.clone(),

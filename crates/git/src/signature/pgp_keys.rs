@@ -14,6 +14,8 @@ use super::keys::{Parsed, Unverified};
 
 const BEGIN: &str = "-----BEGIN PGP SIGNATURE-----";
 const END: &str = "-----END PGP SIGNATURE-----";
+/// Maximum number of bytes that are hashed for all keys together.
+const MAX_HASHED: usize = 1 << 30;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct PgpKeys(Parsed<SignedPublicKey>);
@@ -32,11 +34,37 @@ impl PgpKeys {
         if !is_current(&signature.signature, now) {
             return Err(none());
         }
-        let made = |key: &&SignedPublicKey| made(key, &signature, payload, now);
-        let signer = keys.iter().find(made).ok_or_else(none)?;
+        let mut left = MAX_HASHED;
+        let mut made = |key: &&SignedPublicKey| {
+            if !may_be_of(key, &signature.signature) {
+                return false;
+            }
+            // The payload is hashed for each key and subkey.
+            let parts = 1 + key.public_subkeys.len();
+            match left.checked_sub(parts.saturating_mul(payload.len())) {
+                Some(rest) => {
+                    left = rest;
+                    made(key, &signature, payload, now)
+                }
+                None => false,
+            }
+        };
+        let signer = keys.iter().find(|key| made(key)).ok_or_else(none)?;
         let id = signer.primary_key.legacy_key_id();
         Ok(id.as_ref().iter().map(|byte| format!("{byte:02X}")).collect())
     }
+}
+
+/// Returns false if a signature names other keys as its issuers than this one and its subkeys.
+fn may_be_of(key: &SignedPublicKey, signature: &Signature) -> bool {
+    let (ids, fingerprints) = (signature.issuer_key_id(), signature.issuer_fingerprint());
+    if ids.is_empty() && fingerprints.is_empty() {
+        return true;
+    }
+    let named = |part: &dyn KeyDetails| {
+        ids.contains(&&part.legacy_key_id()) || fingerprints.contains(&&part.fingerprint())
+    };
+    named(&key.primary_key) || key.public_subkeys.iter().any(|subkey| named(&subkey.key))
 }
 
 fn parse(content: &[u8]) -> Result<Vec<SignedPublicKey>, String> {

@@ -23,8 +23,11 @@ impl SshKeys {
         let end = text.find(END).ok_or_else(malformed)? + END.len();
         let text = text.get(..end).ok_or_else(malformed)?;
         let signature = SshSig::from_pem(format!("{text}\n")).map_err(|_| malformed())?;
-        let made = |key: &&PublicKey| key.verify(NAMESPACE, payload, &signature).is_ok();
-        let signer = keys.iter().find(made);
+        // Hashed once for all keys, and only the key in the signature can have made it.
+        let hash = signature.hash_alg().digest(payload);
+        let named = keys.iter().find(|key| key.key_data() == signature.public_key());
+        let made = |key: &&PublicKey| key.verify_prehash(NAMESPACE, hash.as_slice(), &signature).is_ok();
+        let signer = named.filter(made);
         let signer = signer.ok_or(Unverified::NoMatch("authorized keys"))?;
         Ok(signer.fingerprint(HashAlg::Sha256).to_string())
     }

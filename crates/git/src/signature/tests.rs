@@ -264,3 +264,14 @@ fn fingerprint_of_the_keys_changes_with_names_and_content() {
     assert_ne!(first, of(&[("a", b"1")]));
     assert_ne!(first, of(&[("a", b"12"), ("b", b"")]));
 }
+
+#[test]
+fn signed_objects_are_bounded_before_they_are_hashed() {
+    let keys = keys(&[("a.sshpub", b"")]);
+    let large = [b"tree x\n\n".as_slice(), &vec![b'a'; PAYLOAD_BYTES]].concat();
+    let error = commit(&large, SSH).verify(&keys).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the signed object has more than 16777216 bytes"
+    );
+}

@@ -8,6 +8,10 @@ use russh::keys::{Algorithm, HashAlg, PublicKey, parse_public_key_base64};
 
 const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 4 << 20;
+/// Maximum size of all patterns with wildcards, in bytes: each is compared with the name of the host by the product of their lengths.
+const MAX_WILDCARD_BYTES: usize = 256 << 10;
+/// Maximum length of the name of a host with its port in bytes; longer ones are never trusted.
+const MAX_NAME: usize = 300;
 
 /// Trusted host keys in the format of `known_hosts`: names with wildcards and negations, hashed names, other ports than 22 as
 /// `[host]:port`, several keys per host, and the markers `@revoked` and `@cert-authority`.
@@ -20,6 +24,7 @@ struct Entries {
     revoked: Vec<PublicKey>,
     /// Number of the first line that can't be parsed.
     unread: Option<usize>,
+    wildcard_bytes: usize,
     any: bool,
 }
 
@@ -37,6 +42,8 @@ pub enum InvalidKnownHosts {
     Revoked(usize),
     #[error("known_hosts is longer than {MAX_LINES} lines or {MAX_BYTES} bytes")]
     TooLong,
+    #[error("known_hosts has more than {MAX_WILDCARD_BYTES} bytes of names with wildcards")]
+    TooManyWildcards,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +78,9 @@ impl KnownHosts {
             if !line.is_empty() && !line.starts_with('#') {
                 entries.add(at + 1, line)?;
             }
+        }
+        if entries.wildcard_bytes > MAX_WILDCARD_BYTES {
+            return Err(InvalidKnownHosts::TooManyWildcards);
         }
         Ok(Self(Arc::new(entries)))
     }
@@ -122,7 +132,7 @@ impl KnownHosts {
         self.0
             .lines
             .iter()
-            .filter(move |line| matches_host(&line.hosts, &name))
+            .filter(move |line| name.len() <= MAX_NAME && matches_host(&line.hosts, &name))
     }
 }
 
@@ -134,6 +144,8 @@ impl Entries {
         if marker.is_some() {
             first = words.next().unwrap_or_default();
         }
+        let patterns = first.split(',').filter(|pattern| pattern.contains(['*', '?']));
+        self.wildcard_bytes += patterns.map(str::len).sum::<usize>();
         let key = words.nth(1).and_then(|key| parse_public_key_base64(key).ok());
         match (marker, key) {
             (Some("revoked"), Some(key)) => self.revoked.push(key),
@@ -186,6 +198,9 @@ fn matches_hash(hashed: &str, name: &str) -> Option<bool> {
 
 /// Compares a name with a pattern with `*` and `?`, in time proportional to the product of their lengths.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern.eq_ignore_ascii_case(name);
+    }
     let pattern = pattern.to_ascii_lowercase();
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut matched) = (0, 0);
@@ -340,5 +355,22 @@ mod tests {
         let stars = format!("{}b ssh-ed25519 {A}", "*a".repeat(10_000));
         let known = KnownHosts::parse(stars.as_bytes()).unwrap();
         assert_eq!(known.check(&"a".repeat(255), 22, &key(A)), unknown());
+    }
+
+    #[test]
+    fn names_with_wildcards_are_bounded_by_their_product_with_the_name() {
+        let line = format!("{} ssh-ed25519 A\n", "*a?".repeat(400));
+        let few = keyed(&line.repeat(MAX_WILDCARD_BYTES / 1200));
+        assert!(KnownHosts::parse(few.as_bytes()).is_ok());
+        let many = keyed(&line.repeat(MAX_WILDCARD_BYTES / 1200 + 1));
+        assert_eq!(
+            KnownHosts::parse(many.as_bytes()),
+            Err(InvalidKnownHosts::TooManyWildcards)
+        );
+        let plain = format!("{} ssh-ed25519 A\n", "host.example.com,".repeat(100));
+        assert!(KnownHosts::parse(keyed(&plain.repeat(500)).as_bytes()).is_ok());
+        let longest = "a".repeat(MAX_NAME);
+        assert_eq!(verdict("* ssh-ed25519 A", &longest, 22), Verdict::Trusted);
+        assert_eq!(verdict("* ssh-ed25519 A", &format!("{longest}a"), 22), unknown());
     }
 }
