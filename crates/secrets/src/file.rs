@@ -75,7 +75,12 @@ impl File {
     }
 
     pub async fn data_key(&self, keys: &Keys) -> Result<DataKey, Error> {
-        data_key::get(&self.metadata, keys).await
+        self.data_key_within(keys, &Budget::default()).await
+    }
+
+    /// Returns the data key. Attempts with keys that need no network are charged to the budget, which is polled between them.
+    pub async fn data_key_within(&self, keys: &Keys, budget: &Budget) -> Result<DataKey, Error> {
+        data_key::get(&self.metadata, keys, budget).await
     }
 
     /// Decrypts the values, and prints them in the format of the file. A MAC that does not match is not an error.
@@ -114,7 +119,7 @@ pub async fn decrypt(
     let Some(file) = File::read(format, bytes, budget)? else {
         return Ok(None);
     };
-    let key = file.data_key(keys).await?;
+    let key = file.data_key_within(keys, budget).await?;
     file.decrypt(&key, budget).map(Some)
 }
 

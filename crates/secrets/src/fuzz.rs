@@ -234,3 +234,81 @@ fn fuzz_json_numbers() {
         assert_eq!(items[..words.len()], expected);
     });
 }
+
+/// Rules times keys and comments of large documents end within the steps of the budget.
+#[test]
+fn fuzz_large_documents_take_bounded_work() {
+    const SIZES: &[usize] = &[0, 1, 50, 2000];
+    const RULES: &[&str] = &["x", "^(data|stringData)$", r"\w{20}x", "(a?){50}b", r"\w{900}"];
+    const SELECTIONS: &[&str] = &[
+        "encrypted_regex",
+        "unencrypted_regex",
+        "encrypted_comment_regex",
+        "unencrypted_comment_regex",
+        "encrypted_suffix",
+    ];
+    let key = DataKey::new(&[7; 32]).unwrap();
+    fuzz::run("large documents", |random| {
+        let comments = "# aa\n".repeat(*random.pick(SIZES));
+        let parent = "a".repeat(1 + *random.pick(SIZES));
+        let values: String = (0..*random.pick(SIZES))
+            .map(|n| format!("  # c\n  k{n}: v\n"))
+            .collect();
+        let (selection, rule) = (random.pick(SELECTIONS), random.pick(RULES));
+        let text = format!(
+            "{comments}{parent}:\n  z: v\n{values}sops:\n  age: [{{recipient: x, enc: y}}]\n  \
+             lastmodified: 2020-01-01T00:00:00Z\n  {selection}: '{rule}'\n"
+        );
+        random.note("file", &text);
+        let limits = tree::Limits {
+            steps: 5_000_000,
+            ..tree::Limits::default()
+        };
+        let budget = Budget::new(limits);
+        if let Ok(Some(file)) = File::read(Format::Yaml, text.as_bytes(), &budget) {
+            let _ = file.decrypt(&key, &budget);
+        }
+    });
+}
+
+/// Keys and messages of any size end in an answer.
+#[test]
+fn fuzz_keys_and_messages_take_bounded_work() {
+    const PIECES: &[&str] = &[
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n",
+        "-----END PGP PRIVATE KEY BLOCK-----\n",
+        "-----BEGIN AGE ENCRYPTED FILE-----\n",
+        "AGE-SECRET-KEY-1",
+        "\u{99}",
+        "lQ",
+        "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOSA",
+        "=",
+        "\n",
+        "A",
+    ];
+    let (rsa, ecc) = (fixture("rsa.asc"), fixture("ecc.asc"));
+    fuzz::run("keys of secrets", |random| {
+        let mut text = match random.below(3) {
+            0 => rsa.clone(),
+            1 => ecc.clone(),
+            _ => random
+                .text(PIECES, 0..9)
+                .repeat(1 + random.below(50))
+                .into_bytes(),
+        };
+        if random.flag() {
+            random.damage(&mut text, 4);
+        }
+        random.note("key", &String::from_utf8_lossy(&text));
+        let mut keys = Keys::new();
+        for name in [
+            "a.asc",
+            "a.agekey",
+            "sops.aws-kms",
+            "sops.gcp-kms",
+            "sops.azure-kv",
+        ] {
+            let _ = keys.add_entry(name, &text);
+        }
+    });
+}

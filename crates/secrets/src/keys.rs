@@ -27,6 +27,7 @@ pub use self::role::{AwsRole, RoleError};
 use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
 use crate::{
     Error,
+    attempts::Attempts,
     metadata::{Master, MasterKind},
 };
 
@@ -157,11 +158,22 @@ impl Keys {
         Ok(true)
     }
 
+    #[cfg(test)]
     pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        self.open_within(master, &mut Attempts::new(&tree::Budget::default()))
+            .await
+    }
+
+    /// Opens a data key. Work with keys that need no network is charged to `attempts`.
+    pub(crate) async fn open_within(
+        &self,
+        master: &Master,
+        attempts: &mut Attempts<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let enc = master.enc.trim();
         match &master.kind {
-            MasterKind::Age { .. } => self.age.open(&master.enc),
-            MasterKind::Pgp { .. } => self.pgp.open(&master.enc),
+            MasterKind::Age { .. } => self.age.open(&master.enc, attempts),
+            MasterKind::Pgp { .. } => self.pgp.open(&master.enc, attempts),
             kind @ MasterKind::Aws { .. } => {
                 let http = self.http().await?;
                 self.aws(http, kind).await?.open(http, kind, enc).await

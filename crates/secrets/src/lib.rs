@@ -8,6 +8,7 @@
 //! Only [`Keys::from_environment`] reads the environment: controllers use keys of Secrets only. No program is run: no gpg, no
 //! agent, no plugin of age.
 
+mod attempts;
 mod cipher;
 mod data_key;
 mod document;

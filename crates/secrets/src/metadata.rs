@@ -6,15 +6,15 @@ mod tests;
 
 pub(crate) use master::{Master, MasterKind};
 
-use regex::RegexBuilder;
 use yaml::{Map, Value};
 
-use crate::{Error, selection::Selection};
+use crate::{
+    Error,
+    selection::{Rule, Selection},
+};
 
 /// Maximum number of master keys; each one may cost a request.
 const MAX_KEYS: usize = 100;
-/// Maximum compiled size of a regular expression from a file, in bytes.
-const REGEX_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Metadata {
@@ -117,8 +117,8 @@ fn selection(sops: &Map) -> Result<Selection, Error> {
         return Ok(Selection::default());
     };
     let regex = || {
-        let built = RegexBuilder::new(&rule).size_limit(REGEX_BYTES).build();
-        built.map_err(|_| Error::Metadata(format!("`{name}` is no regular expression that can be used")))
+        Rule::new(&rule)
+            .ok_or_else(|| Error::Metadata(format!("`{name}` is no regular expression that can be used")))
     };
     Ok(match name {
         "unencrypted_suffix" => Selection::UnencryptedSuffix(rule),

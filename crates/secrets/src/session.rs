@@ -56,7 +56,7 @@ impl<'k> Session<'k> {
         let Some(file) = File::read(format, bytes, budget)? else {
             return Ok(None);
         };
-        let key = self.data_key(&file).await?;
+        let key = self.data_key(&file, budget).await?;
         let found = file.decrypt(&key, budget)?;
         let changed = found.mac != Mac::Verified;
         if changed {
@@ -83,14 +83,14 @@ impl<'k> Session<'k> {
         let Ok(Some(file)) = File::read(format, &original, budget) else {
             return Err(Error::Mac);
         };
-        let key = self.data_key(&file).await?;
+        let key = self.data_key(&file, budget).await?;
         match file.decrypt(&key, budget)?.mac {
             Mac::Verified => Ok(()),
             Mac::Mismatch | Mac::Absent => Err(Error::Mac),
         }
     }
 
-    async fn data_key(&self, file: &File) -> Result<DataKey, Error> {
+    async fn data_key(&self, file: &File, budget: &Budget) -> Result<DataKey, Error> {
         let id = file.key_id();
         let known = |cache: &Cache| {
             let keys = cache.0.lock();
@@ -99,7 +99,7 @@ impl<'k> Session<'k> {
         if let Some(key) = known(self.cache) {
             return Ok(key);
         }
-        let key = file.data_key(self.keys).await?;
+        let key = file.data_key_within(self.keys, budget).await?;
         let mut keys = self.cache.0.lock();
         keys.insert(id, key.clone());
         Ok(key)

@@ -7,7 +7,7 @@ use crate::{
     DataKey, Error,
     document::{Branch, Item, Value},
     metadata::Metadata,
-    selection::Comments,
+    selection::Scope,
 };
 
 /// Prefix of the MAC input when the MAC covers only encrypted values: SHA-256 of the word `sops`.
@@ -27,7 +27,7 @@ pub(crate) fn decrypt(
         key,
         budget,
         path: Vec::new(),
-        comments: Vec::new(),
+        scope: Scope::new(&metadata.selection),
         hash: Sha512::new(),
     };
     if metadata.mac_only_encrypted {
@@ -44,30 +44,32 @@ struct Walk<'a> {
     key: &'a DataKey,
     budget: &'a Budget,
     path: Vec<String>,
-    comments: Comments,
+    scope: Scope<'a>,
     hash: Sha512,
 }
 
 impl Walk<'_> {
     fn branch(&mut self, branch: &mut Branch) -> Result<(), Error> {
-        self.comments.push(Vec::new());
+        self.scope.push_level();
         for item in branch {
             match item {
                 Item::Comment(text) => {
-                    self.heard(text);
+                    self.scope.add_comment(text, self.budget)?;
                     if let Some(clear) = self.comment(text)? {
                         *text = clear;
                     }
                 }
                 Item::Entry(key, value) => {
                     self.path.push(key.clone());
+                    self.scope.push_key(key, self.budget)?;
                     self.value(value)?;
                     self.path.pop();
-                    self.forget();
+                    self.scope.pop_key();
+                    self.scope.forget_comments();
                 }
             }
         }
-        self.comments.pop();
+        self.scope.pop_level();
         Ok(())
     }
 
@@ -88,26 +90,26 @@ impl Walk<'_> {
     }
 
     fn seq(&mut self, items: &mut [Value]) -> Result<(), Error> {
-        self.comments.push(Vec::new());
+        self.scope.push_level();
         for item in items {
             let comment = match item {
                 Value::Comment(text) => Some(text.clone()),
                 _ => None,
             };
             if let Some(text) = &comment {
-                self.heard(text);
+                self.scope.add_comment(text, self.budget)?;
             }
             self.value(item)?;
             if comment.is_none() {
-                self.forget();
+                self.scope.forget_comments();
             }
         }
-        self.comments.pop();
+        self.scope.pop_level();
         Ok(())
     }
 
     fn leaf(&mut self, leaf: &mut Value) -> Result<(), Error> {
-        let selected = self.metadata.selection.picks(&self.path, &self.comments, false);
+        let selected = self.scope.picks(false);
         if selected {
             let Value::Text(text) = &*leaf else {
                 return Err(self.failed("it is to be encrypted, and is no text"));
@@ -125,7 +127,7 @@ impl Walk<'_> {
     /// values that were encrypted as another type.
     fn comment(&mut self, text: &str) -> Result<Option<String>, Error> {
         self.budget.step(1)?;
-        let selected = self.metadata.selection.picks(&self.path, &self.comments, true);
+        let selected = self.scope.picks(true);
         if !selected {
             return Ok(None);
         }
@@ -140,18 +142,6 @@ impl Walk<'_> {
             }
             Err(_) => None,
         })
-    }
-
-    fn heard(&mut self, comment: &str) {
-        if let Some(comments) = self.comments.last_mut() {
-            comments.push(comment.to_owned());
-        }
-    }
-
-    fn forget(&mut self) {
-        if let Some(comments) = self.comments.last_mut() {
-            comments.clear();
-        }
     }
 
     /// Returns the keys joined. They may be long, and are read for each value.

@@ -6,11 +6,15 @@ use age::{Decryptor, armor::ArmoredReader, ssh, x25519};
 use zeroize::Zeroizing;
 
 use super::OpenError;
-use crate::Error;
+use crate::{Error, attempts::Attempts};
 
 const WHAT: &str = "age identities";
 const MAX_BYTES: u64 = 4096;
 const MAX_IDENTITIES: usize = 1000;
+/// Maximum size of an encrypted data key in bytes.
+const MAX_ENCRYPTED_BYTES: usize = 64 << 10;
+/// Attempts between two polls of the budget: one for each identity and recipient.
+const MAX_ATTEMPTS: usize = 512;
 
 /// Identities. Debug output shows only their number.
 #[derive(Clone, Default)]
@@ -70,31 +74,73 @@ impl Identities {
         Ok(())
     }
 
-    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    /// Opens a data key. Each identity is tried for each recipient.
+    pub(super) fn open(
+        &self,
+        enc: &str,
+        attempts: &mut Attempts<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
             return Err(OpenError::NoKey("no age identity is given"));
         }
-        let decryptor = Decryptor::new_buffered(ArmoredReader::new(enc.as_bytes()))
-            .map_err(|_| OpenError::InvalidCiphertext("its encrypted key is no age file"))?;
-        if decryptor.is_scrypt() {
-            return Err(OpenError::Unsupported(
-                "it is encrypted with a passphrase, and none is asked for",
-            ));
+        let recipients = recipients(enc)?;
+        attempts.expect((self.0.len() * recipients) as u64)?;
+        for identities in self.0.chunks((MAX_ATTEMPTS / recipients).max(1)) {
+            attempts.charge((identities.len() * recipients) as u64)?;
+            let identities = identities.iter().map(|each| &**each as &dyn age::Identity);
+            let reader = match decryptor(enc)?.decrypt(identities) {
+                Ok(reader) => reader,
+                Err(age::DecryptError::NoMatchingKeys) => continue,
+                Err(_) => return Err(OpenError::InvalidCiphertext("its encrypted key is damaged")),
+            };
+            let mut key = Zeroizing::new(Vec::new());
+            let read = reader.take(MAX_BYTES).read_to_end(&mut key);
+            read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
+            return Ok(key);
         }
-        let identities = self.0.iter().map(|identity| &**identity as &dyn age::Identity);
-        let reader = decryptor.decrypt(identities).map_err(|error| match error {
-            age::DecryptError::NoMatchingKeys => OpenError::NoKey("no age identity that is given matches"),
-            _ => OpenError::InvalidCiphertext("its encrypted key is damaged"),
-        })?;
-        let mut key = Zeroizing::new(Vec::new());
-        let read = reader.take(MAX_BYTES).read_to_end(&mut key);
-        read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
-        Ok(key)
+        Err(OpenError::NoKey("no age identity that is given matches"))
     }
+}
+
+const NO_AGE_FILE: OpenError = OpenError::InvalidCiphertext("its encrypted key is no age file");
+
+fn decryptor(enc: &str) -> Result<Decryptor<impl Read + '_>, OpenError> {
+    let decryptor = Decryptor::new_buffered(ArmoredReader::new(enc.as_bytes())).map_err(|_| NO_AGE_FILE)?;
+    if decryptor.is_scrypt() {
+        return Err(OpenError::Unsupported(
+            "it is encrypted with a passphrase, and none is asked for",
+        ));
+    }
+    Ok(decryptor)
+}
+
+/// Returns the number of recipients in the header, or more; at least one.
+fn recipients(enc: &str) -> Result<usize, OpenError> {
+    if enc.len() > MAX_ENCRYPTED_BYTES {
+        return Err(NO_AGE_FILE);
+    }
+    let mut bytes = Vec::new();
+    let reader = ArmoredReader::new(enc.as_bytes());
+    reader
+        .take(MAX_ENCRYPTED_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|_| NO_AGE_FILE)?;
+    let found = bytes.windows(3).filter(|window| window == b"\n->").count();
+    Ok(found.max(1))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Write as _, sync::atomic::AtomicBool};
+
+    use age::{
+        Encryptor,
+        armor::{ArmoredWriter, Format},
+    };
+    use tree::Budget;
+
+    use crate::attempts::Refused;
+
     use super::*;
 
     fn message(text: &str) -> String {
@@ -127,24 +173,78 @@ mod tests {
         identities.push(Arc::new(x25519::Identity::generate())).unwrap();
         assert!(
             identities
-                .open(&sealed)
+                .open(&sealed, &mut Attempts::new(&Budget::default()))
                 .unwrap_err()
                 .to_string()
                 .contains("passphrase")
         );
         assert!(
             Identities::default()
-                .open(&sealed)
+                .open(&sealed, &mut Attempts::new(&Budget::default()))
                 .unwrap_err()
                 .to_string()
                 .contains("no age identity")
         );
         assert!(
             identities
-                .open("x")
+                .open("x", &mut Attempts::new(&Budget::default()))
                 .unwrap_err()
                 .to_string()
                 .contains("no age file")
         );
+    }
+
+    #[test]
+    fn attempts_are_identities_times_recipients_and_refused_before_they_are_made() {
+        let own = x25519::Identity::generate();
+        let other: Arc<dyn age::Identity + Send + Sync> = Arc::new(x25519::Identity::generate());
+        let stranger = x25519::Identity::generate().to_public();
+        let sealed = |others: usize| {
+            let mut all = vec![stranger.clone(); others];
+            all.push(own.to_public());
+            let all = all.iter().map(|each| each as &dyn age::Recipient);
+            let mut armored = ArmoredWriter::wrap_output(Vec::new(), Format::AsciiArmor).unwrap();
+            let mut writer = Encryptor::with_recipients(all)
+                .unwrap()
+                .wrap_output(&mut armored)
+                .unwrap();
+            writer.write_all(b"key").unwrap();
+            writer.finish().unwrap();
+            String::from_utf8(armored.finish().unwrap()).unwrap()
+        };
+        let (few, many) = (sealed(9), sealed(299));
+        let mut identities = Identities::default();
+        for _ in 1..MAX_IDENTITIES {
+            identities.push(Arc::clone(&other)).unwrap();
+        }
+        identities.push(Arc::new(own.clone())).unwrap();
+        let budget = Budget::default();
+        let mut attempts = Attempts::new(&budget);
+        let error = identities.open(&many, &mut attempts).unwrap_err();
+        assert!(error.to_string().contains("too many attempts"), "{error}");
+        assert_eq!(attempts.spent(), 0);
+
+        let mut identities = Identities::default();
+        for _ in 0..60 {
+            identities.push(Arc::clone(&other)).unwrap();
+        }
+        identities.push(Arc::new(own)).unwrap();
+        assert_eq!(*identities.open(&few, &mut attempts).unwrap(), b"key");
+        // With a recipient that age invents, at times.
+        assert!(
+            (610..=61 * 12).contains(&attempts.spent()),
+            "{}",
+            attempts.spent()
+        );
+        let flag = Arc::new(AtomicBool::new(true));
+        let budget = Budget::default().with_cancellation(flag);
+        let error = identities.open(&few, &mut Attempts::new(&budget)).unwrap_err();
+        assert!(
+            matches!(error, OpenError::TooMuch(Refused::Exceeded(_))),
+            "{error}"
+        );
+        let long = "A".repeat(MAX_ENCRYPTED_BYTES + 1);
+        let error = identities.open(&long, &mut attempts).unwrap_err();
+        assert!(error.to_string().contains("no age file"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::role::RoleError;
+use crate::attempts::Refused;
 
 /// Timeout for an answer of a key service.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
@@ -25,6 +26,8 @@ pub(crate) enum OpenError {
     /// The credentials belong to another server than the file names.
     #[error("{0}")]
     Denied(&'static str),
+    #[error("{0}")]
+    TooMuch(#[from] Refused),
     #[error("no client for key services: {0}")]
     Client(cloud::Error),
     #[error("{0}")]
