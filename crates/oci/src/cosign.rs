@@ -28,6 +28,9 @@ const PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 
 const SIGNATURES: usize = 64;
 const PAYLOAD_BYTES: u64 = 1 << 20;
+/// Maximum work for the signatures of an artifact: the bytes that are hashed, and [`CHECK`] for each key and signature.
+const MAX_WORK: u64 = 512 << 20;
+const CHECK: u64 = 16 << 10;
 
 #[derive(Deserialize)]
 struct Payload {
@@ -104,6 +107,7 @@ pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> 
         digest,
         trust,
         left: SIGNATURES,
+        work: CheckBudget::default(),
         last: None,
     };
     let tag = format!("{}.sig", digest.to_string().replace(':', "-"));
@@ -126,7 +130,34 @@ struct Search<'a> {
     digest: &'a Digest,
     trust: &'a Trust<'a>,
     left: usize,
+    work: CheckBudget,
     last: Option<Rejected>,
+}
+
+/// The work that is left for an artifact.
+pub(crate) struct CheckBudget(u64);
+
+impl Default for CheckBudget {
+    fn default() -> Self {
+        Self(MAX_WORK)
+    }
+}
+
+impl CheckBudget {
+    /// Charges a signature or a bundle of some before it is checked: keys times signatures times the size.
+    pub(crate) fn charge(&mut self, body: &[u8], trust: &Trust<'_>) -> Result<(), Rejected> {
+        let Trust::Keys(keys) = trust else {
+            return Ok(());
+        };
+        let in_bundle = body.windows(5).filter(|window| *window == b"\"sig\"").count();
+        let signatures = in_bundle.clamp(1, SIGNATURES) as u64;
+        let checks = signatures.saturating_mul(keys.len() as u64);
+        let left = self
+            .0
+            .checked_sub(checks.saturating_mul(CHECK + body.len() as u64));
+        self.0 = left.ok_or(Rejected::TooMuch)?;
+        Ok(())
+    }
 }
 
 impl Search<'_> {
@@ -150,6 +181,10 @@ impl Search<'_> {
                 }
                 Err(error) => return Err(error),
             };
+            if let Err(rejected) = self.work.charge(&body, self.trust) {
+                (self.left, self.last) = (0, Some(rejected));
+                return Ok(false);
+            }
             let checked = match layer.media_type == SIMPLE_SIGNING {
                 true => check_simple(&body, &layer.annotations, self.digest, self.trust),
                 false => check_bundle(&body, self.digest, self.trust),

@@ -25,6 +25,9 @@ pub struct Entry {
     pub digest: String,
 }
 
+/// Maximum number of values of a chart's entries, which take much more memory than their text. Ten thousand versions have half as many.
+const MAX_VALUES: usize = 1_000_000;
+
 /// Returns the entries of a chart, the newest first. Invalid versions are left out, as in Helm.
 fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
     let items = parse_items(text, url)?;
@@ -33,6 +36,14 @@ fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
 }
 
 fn parse_items(text: &[u8], url: &str) -> Result<Vec<yaml::Value>, Error> {
+    let is_separator = |byte: &&u8| matches!(byte, b'{' | b'[' | b',' | b'\n');
+    if text.iter().filter(is_separator).count() > MAX_VALUES {
+        return Err(Error::TooLarge {
+            url: url.to_owned(),
+            what: "values in the entries of one chart",
+            limit: MAX_VALUES as u64,
+        });
+    }
     // YAML cannot contain some characters of JSON.
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,

@@ -5,7 +5,7 @@ use versions::Version;
 use crate::{
     Archive, Client, Entry, Error, Reference, Registry, Repository, Wanted,
     reference::tag_of,
-    version::{newest, sort},
+    version::{newest_yielding, sort},
 };
 
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl ChartSource {
         match &self.location {
             Location::Repository(repository) => {
                 let entries = repository.entries(&self.chart).await?;
-                let entry = newest(entries, |entry: &Entry| &entry.version, range)?;
+                let entry = newest_yielding(entries, |entry: &Entry| &entry.version, range).await?;
                 let entry = entry.ok_or_else(|| self.no_version(range))?;
                 repository.fetch(&entry).await
             }
@@ -136,7 +136,8 @@ impl ChartSource {
         if Version::parse(range).is_ok() {
             return Ok(Wanted::Tag(tag_of(range)));
         }
-        let found = newest(versions_of_tags(registry.tags().await?), |version| version, range)?;
+        let versions = strict_versions(registry.tags().await?).collect();
+        let found = newest_yielding(versions, |version: &String| version, range).await?;
         found
             .map(|version| Wanted::Tag(tag_of(&version)))
             .ok_or_else(|| self.no_version(range))
@@ -162,9 +163,12 @@ impl ChartSource {
 /// Returns the strict versions among a registry's tags, the newest first. Tags have `_` instead of `+`.
 #[must_use]
 pub fn versions_of_tags(tags: Vec<String>) -> Vec<String> {
+    sort(strict_versions(tags).collect(), |version| version)
+}
+
+fn strict_versions(tags: Vec<String>) -> impl Iterator<Item = String> {
     let versions = tags.into_iter().map(|tag| tag.replace('_', "+"));
-    let strict = versions.filter(|version| Version::strict(version).is_ok());
-    sort(strict.collect(), |version| version)
+    versions.filter(|version| Version::strict(version).is_ok())
 }
 
 #[cfg(test)]

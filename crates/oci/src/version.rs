@@ -1,50 +1,151 @@
 //! Selection of a version by name or range.
 
-use versions::{Constraint, Version};
+use versions::{Constraint, Precedence, Version};
 
 use crate::Error;
 
 /// Sorts items by version, the newest first, and drops those without a valid version.
 #[must_use]
 pub fn sort<T>(items: Vec<T>, version: impl Fn(&T) -> &str) -> Vec<T> {
-    let mut known: Vec<(Version, T)> = items
+    let mut known: Vec<(Precedence, T)> = items
         .into_iter()
-        .filter_map(|item| Some((Version::parse(version(&item)).ok()?, item)))
+        .filter_map(|item| Some((Version::parse(version(&item)).ok()?.into_precedence(), item)))
         .collect();
-    known.sort_by(|(one, _), (other, _)| other.precedence(one));
+    known.sort_by(|(one, _), (other, _)| other.cmp(one));
     known.into_iter().map(|(_, item)| item).collect()
 }
 
 /// Returns the item with exactly that version, or the newest in the range. Without a range, returns the newest that is not a
-/// pre-release.
+/// pre-release. Only two parsed versions are held at a time.
 ///
 /// # Errors
 /// Fails when the range is invalid.
 pub fn newest<T>(items: Vec<T>, version: impl Fn(&T) -> &str, range: &str) -> Result<Option<T>, Error> {
-    let mut sorted = sort(items, &version);
-    let exact = sorted.iter().position(|item| version(item) == range);
-    let at = match exact {
-        Some(at) if !range.is_empty() => Some(at),
-        _ => {
-            let constraint = parse(range)?;
-            let fits = |item: &T| Version::parse(version(item)).is_ok_and(|found| constraint.matches(&found));
-            sorted.iter().position(fits)
+    let chosen = match exact(&items, &version, range) {
+        Some(at) => Some(at),
+        None => {
+            let mut search = Search::new(range)?;
+            for (at, item) in items.iter().enumerate() {
+                search.compare(at, version(item));
+            }
+            search.found()
         }
     };
-    Ok(at.map(|at| sorted.swap_remove(at)))
+    Ok(chosen.and_then(|at| items.into_iter().nth(at)))
+}
+
+/// Does the same as [`newest`] for callers on an async worker: others run in between, and it can be cancelled there.
+pub(crate) async fn newest_yielding<T>(
+    items: Vec<T>,
+    version: impl Fn(&T) -> &str,
+    range: &str,
+) -> Result<Option<T>, Error> {
+    let chosen = match exact(&items, &version, range) {
+        Some(at) => Some(at),
+        None => {
+            let mut search = Search::new(range)?;
+            let mut steps = 0;
+            for (at, item) in items.iter().enumerate() {
+                steps += search.steps;
+                if steps > STEPS {
+                    steps = 0;
+                    tokio::task::yield_now().await;
+                }
+                search.compare(at, version(item));
+            }
+            search.found()
+        }
+    };
+    Ok(chosen.and_then(|at| items.into_iter().nth(at)))
+}
+
+/// Characters of a range that messages quote.
+const MAX_PRINTED: usize = 200;
+/// Steps between two yields: less than a millisecond.
+const STEPS: u64 = 20_000;
+
+/// Returns the index of the first item with exactly this valid version.
+fn exact<T>(items: &[T], version: &impl Fn(&T) -> &str, wanted: &str) -> Option<usize> {
+    Version::parse(wanted).ok()?;
+    items.iter().position(|item| version(item) == wanted)
+}
+
+/// A search for the newest version in a range.
+struct Search {
+    range: Constraint,
+    /// Steps of the comparison with one version.
+    steps: u64,
+    newest: Option<(Version, usize)>,
+}
+
+impl Search {
+    fn new(range: &str) -> Result<Self, Error> {
+        let range = parse(range)?;
+        Ok(Self {
+            steps: 10 + range.steps(),
+            range,
+            newest: None,
+        })
+    }
+
+    fn compare(&mut self, at: usize, version: &str) {
+        let Ok(version) = Version::parse(version) else {
+            return;
+        };
+        let is_newer = |(newest, _): &(Version, usize)| version.precedence(newest).is_gt();
+        if self.newest.as_ref().is_none_or(is_newer) && self.range.matches(&version) {
+            self.newest = Some((version, at));
+        }
+    }
+
+    fn found(self) -> Option<usize> {
+        self.newest.map(|(_, at)| at)
+    }
 }
 
 fn parse(range: &str) -> Result<Constraint, Error> {
     let text = if range.is_empty() { "*" } else { range };
     Constraint::parse(text).map_err(|error| Error::InvalidRange {
-        range: range.to_owned(),
+        range: short(range),
         why: error.to_string(),
     })
 }
 
+/// Returns the beginning of a range for a message.
+fn short(range: &str) -> String {
+    match range.char_indices().nth(MAX_PRINTED) {
+        Some((end, _)) => format!("{}...", range.get(..end).unwrap_or_default()),
+        None => range.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, task::Poll};
+
     use super::*;
+
+    #[tokio::test]
+    async fn search_among_many_yields_and_refuses_long_ranges() {
+        let tags: Vec<String> = (0..20_000).map(|patch| format!("1.0.{patch}")).collect();
+        let range = "!=1.0.19999 ".repeat(100);
+        let found = newest(tags.clone(), |tag| tag, &range).unwrap();
+        assert_eq!(found.as_deref(), Some("1.0.19998"));
+        let mut search = Box::pin(newest_yielding(tags.clone(), |tag| tag, &range));
+        let mut polls = 1;
+        while poll_fn(|context| Poll::Ready(search.as_mut().poll(context).is_pending())).await {
+            polls += 1;
+        }
+        let least = 20_000 * 100 / STEPS;
+        assert!(polls >= least, "{polls}");
+        for range in [">1 ".repeat(300_000), ">1 ".repeat(600)] {
+            let error = newest(tags.clone(), |tag| tag, &range).unwrap_err().to_string();
+            assert!(
+                error.contains("the range is too long") && error.len() < 500,
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn the_newest_that_fits_is_meant() {

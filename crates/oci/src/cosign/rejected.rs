@@ -22,6 +22,8 @@ pub enum Rejected {
     Timeless,
     #[error("the entry of the log is of another signature")]
     Entry,
+    #[error("checking all signatures with all keys takes too long: use fewer keys, or remove signatures")]
+    TooMuch,
     #[error("the identity of the signer is none of those that are trusted")]
     Identity,
 }

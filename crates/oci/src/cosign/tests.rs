@@ -375,3 +375,19 @@ fn fuzz_keyless_signatures_are_never_made_by_nobody() {
         let _ = TrustedRoot::parse(&text);
     });
 }
+
+#[test]
+fn keys_times_signatures_are_charged_before_they_are_checked() {
+    let key = PublicKey::from_pem(signers()[0].1.as_bytes()).unwrap();
+    let charges = |keys: usize, body: &[u8]| {
+        let keys = vec![key.clone(); keys];
+        let mut work = CheckBudget::default();
+        (0..SIGNATURES).all(|_| work.charge(body, &Trust::Keys(&keys)).is_ok())
+    };
+    assert!(charges(100, &[b'a'; 4096]));
+    assert!(!charges(100, &[b'a'; 1 << 20]));
+    assert!(!charges(6000, b"a"));
+    let bundle = format!("[{}]", "{\"sig\": \"\"},".repeat(64));
+    assert!(charges(5, bundle.as_bytes()));
+    assert!(!charges(100, bundle.as_bytes()));
+}

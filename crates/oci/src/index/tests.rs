@@ -3,7 +3,7 @@
 use testkit::archive::gzip;
 
 use super::*;
-use crate::Limits;
+use crate::{Limits, index::MAX_VALUES};
 
 const HELM: &str = "apiVersion: v1
 entries:
@@ -170,4 +170,21 @@ fn limits_hold() {
     let bomb = gzip(format!("entries:\n  a: {}", "x".repeat(4 << 20)).as_bytes());
     let error = read_with(&bomb, 1000, true, &limits).unwrap_err();
     assert!(error.contains("1048576 bytes of an index"), "{error}");
+}
+
+#[test]
+fn entries_with_too_many_values_are_refused_before_they_are_parsed() {
+    for item in ["- {}\n", "- []\n", "- a\n"] {
+        let error = parse(item.repeat(MAX_VALUES + 1).as_bytes(), "u")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("larger than the limit of 1000000 values in the entries"),
+            "{error}"
+        );
+    }
+    let json = format!("[{}{{}}]", "{},".repeat(MAX_VALUES));
+    assert!(parse(json.as_bytes(), "u").is_err());
+    let real = "- {version: 1.0.0, urls: [a], digest: b}\n".repeat(1000);
+    assert_eq!(parse(real.as_bytes(), "u").unwrap().len(), 1000);
 }
