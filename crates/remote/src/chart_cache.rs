@@ -12,8 +12,10 @@ use crate::{ChartVersion, Error, ServerAccess};
 
 /// Time after which a cached chart is pulled again: one day, as in kluctl.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum total size of cached charts, in bytes of their archives.
+/// Maximum total size of cached charts, in bytes.
 const MAX_CACHED_BYTES: usize = 64 << 20;
+/// Maximum number of cached charts, which are searched one after the other.
+const MAX_CHARTS: usize = 2000;
 
 /// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
 /// cached chart, and each use is announced to the server, which may demand others meanwhile.
@@ -58,6 +60,19 @@ struct CachedChart {
     archive: Archive,
 }
 
+impl CachedChart {
+    /// Returns the size in memory, in bytes: of the archive, and of the key with its certificates.
+    fn size(&self) -> usize {
+        let ChartKey { chart, access } = &self.key;
+        let strings = chart.address.len() + chart.chart.len() + chart.version.len();
+        let identity = access.identity.as_ref();
+        let identity = identity.map_or(0, |identity| {
+            identity.certificate.len() + identity.key.expose().len()
+        });
+        self.archive.bytes().len() + strings + access.ca.as_ref().map_or(0, Vec::len) + identity
+    }
+}
+
 /// Cache of pulled chart archives, shared by all users of a process: for one day, at most 64 MiB.
 #[derive(Debug, Clone, Default)]
 pub struct ChartCache {
@@ -96,9 +111,9 @@ impl ChartCache {
             since: now,
             archive: archive.clone(),
         });
-        let mut size: usize = charts.iter().map(|chart| chart.archive.bytes().len()).sum();
-        while size > MAX_CACHED_BYTES && !charts.is_empty() {
-            size -= charts.remove(0).archive.bytes().len();
+        let mut size: usize = charts.iter().map(CachedChart::size).sum();
+        while (size > MAX_CACHED_BYTES || charts.len() > MAX_CHARTS) && !charts.is_empty() {
+            size -= charts.remove(0).size();
         }
     }
 }

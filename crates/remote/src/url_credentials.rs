@@ -162,14 +162,19 @@ impl UrlCredentials {
         });
     }
 
-    /// Returns the access of the first login with this ID, otherwise of the first whose URL is the repository's or one above it.
+    /// Returns the access of the first login with this ID, otherwise of the first whose URL is the repository's or one above it. An ID is
+    /// chosen by the author of a project: a login with a URL is for repositories below it only, also by its ID.
     fn of_chart(&self, url: &str, id: Option<&str>) -> Access {
-        let by_id = id.and_then(|id| self.helm.iter().find(|login| login.id.as_deref() == Some(id)));
         let parsed = Url::parse(url).ok();
         let is_above = |login: &&HelmLogin| {
             let pair = login.url.as_ref().zip(parsed.as_ref());
             pair.is_some_and(|(above, url)| is_same_server(above, url) && is_below(above, url))
         };
+        let mut with_id = self
+            .helm
+            .iter()
+            .filter(|login| id.is_some() && login.id.as_deref() == id);
+        let by_id = with_id.find(|login| login.url.is_none() || is_above(login));
         let found = by_id.or_else(|| self.helm.iter().find(is_above));
         let access = found.map(|login| login.access.clone()).unwrap_or_default();
         // As Helm does, registries on this machine are used without TLS, unless a CA is given.
@@ -352,7 +357,19 @@ mod tests {
         .unwrap();
         all.add_helm(entry(&[("url", "oci://h.io:5000/x"), ("username", "three")]))
             .unwrap();
+        all.add_helm(entry(&[
+            ("credentialsId", "four"),
+            ("url", "https://h.io/own"),
+            ("username", "four"),
+        ]))
+        .unwrap();
         for (url, id, expected) in [
+            ("https://h.io/own/x", Some("four"), "four"),
+            ("https://evil.io/own/x", Some("four"), ""),
+            ("http://h.io/own/x", Some("four"), ""),
+            ("https://h.io:8443/own/x", Some("four"), ""),
+            ("https://h.io/other", Some("four"), ""),
+            ("https://h.io/charts", Some("four"), "two"),
             ("https://h.io/charts", None, "two"),
             ("https://H.io:443/charts/stable", None, "two"),
             ("https://h.io/charts/stable", Some("one"), "one"),
