@@ -12,7 +12,9 @@ use reqwest::{
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use crate::{AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect};
+use crate::{
+    AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect, resolver::with_port,
+};
 
 pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 
@@ -189,11 +191,12 @@ impl Client {
             if let Some(deadline) = deadline {
                 *request.timeout_mut() = Some(deadline.saturating_duration_since(Instant::now()));
             }
+            let port = self.connected_port(request.url());
             let Redirects::Follow { to_http } = self.0.redirects else {
-                return Ok(self.0.http.execute(request).await?);
+                return Ok(with_port(port, self.0.http.execute(request)).await?);
             };
             let again = request.try_clone();
-            let response = self.0.http.execute(request).await?;
+            let response = with_port(port, self.0.http.execute(request)).await?;
             let next = match again {
                 Some(again) => {
                     redirect::next(again, response.status(), response.headers(), followed, to_http)?
@@ -229,7 +232,7 @@ impl Client {
     }
 
     /// Checks a URL before it is requested. Addresses of a name are checked when a connection is made, or here if a proxy makes
-    /// it, or the port matters.
+    /// it, which resolves the name again.
     async fn permit(&self, url: &Url) -> Result<(), Error> {
         let inner = &self.0;
         inner.policy.check_url(url)?;
@@ -239,20 +242,32 @@ impl Client {
         let Some(Host::Domain(name)) = url.host() else {
             return Ok(());
         };
-        let uri = url.as_str().parse::<http::Uri>().ok();
-        let matcher = inner.matcher.as_ref();
-        let intercepted = matcher
-            .zip(uri)
-            .is_some_and(|(matcher, uri)| matcher.intercept(&uri).is_some());
-        let is_proxied = intercepted || inner.only_proxy.is_some();
+        let is_proxied = self.is_intercepted(url) || inner.only_proxy.is_some();
         let is_proxy = inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
-        if !is_proxied && !is_proxy && !inner.policy.needs_port(url.port_or_known_default()) {
+        if !is_proxied && !is_proxy {
             return Ok(());
         }
         match inner.policy.resolve(url).await {
             Err(Unresolved::Unknown) if is_proxied => Ok(()),
             Err(error) => Err(error.into()),
             Ok(_) => Ok(()),
+        }
+    }
+
+    fn is_intercepted(&self, url: &Url) -> bool {
+        let uri = url.as_str().parse::<http::Uri>().ok();
+        let matcher = self.0.matcher.as_ref();
+        matcher
+            .zip(uri)
+            .is_some_and(|(matcher, uri)| matcher.intercept(&uri).is_some())
+    }
+
+    /// Returns the port of the connection for a URL: the server's, or the port of the user's proxy. No policy applies to the operator's.
+    fn connected_port(&self, url: &Url) -> Option<u16> {
+        match &self.0.only_proxy {
+            Some(proxy) => proxy.port_or_known_default(),
+            None if self.is_intercepted(url) => None,
+            None => url.port_or_known_default(),
         }
     }
 }

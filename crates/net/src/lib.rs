@@ -21,7 +21,10 @@ mod client;
 mod connect;
 mod error;
 mod exception;
+#[cfg(test)]
+mod fuzz;
 mod need;
+mod own;
 mod policy;
 mod proxy;
 mod redirect;
@@ -38,6 +41,7 @@ pub use connect::{ConnectError, connect};
 pub use error::Error;
 pub use exception::{Exception, InvalidException};
 pub use need::Need;
+pub use own::{OwnAddresses, add_listener};
 pub use policy::{AddressPolicy, ClusterServices, Refusal, Unresolved};
 pub use proxy::{InvalidProxy, Proxy, ProxyProtocol};
 pub use redirect::Redirects;

@@ -8,9 +8,12 @@ use std::{
 use url::{Host, Url};
 
 use crate::{
-    Exception,
+    Exception, OwnAddresses,
     address::{AddressClass, classify, unmasked},
 };
+
+/// Ports of the kubelet, kube-proxy, the controller manager and the scheduler, which every node or many of them have.
+const NODE_PORTS: [u16; 7] = [10248, 10249, 10250, 10255, 10256, 10257, 10259];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -39,6 +42,11 @@ pub enum Refusal {
     ApiServer,
     #[error("services in the namespace of the controllers are not allowed")]
     OwnService,
+    /// A port of the process itself.
+    #[error("the controller itself is not allowed")]
+    Itself,
+    #[error("ports of the kubelet and other services of nodes are not allowed")]
+    NodePort,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +68,8 @@ pub struct ClusterServices {
     pub own_services: Vec<IpAddr>,
     /// The process's own namespace, whose services are refused by name; empty outside of a cluster.
     pub own_namespace: String,
+    /// Addresses that become known while the process runs.
+    pub own_addresses: OwnAddresses,
 }
 
 impl ClusterServices {
@@ -88,7 +98,9 @@ impl ClusterServices {
 
     fn is_api_server(&self, ip: IpAddr, port: Option<u16>) -> bool {
         let same = |socket: &SocketAddr| unmasked(socket.ip()) == ip && Some(socket.port()) == port;
-        self.api_server.contains(&ip) || self.api_server_sockets.iter().any(same)
+        self.api_server.contains(&ip)
+            || self.api_server_sockets.iter().any(same)
+            || self.own_addresses.is_api_server(ip, port)
     }
 
     /// Returns true for possible names of a service of the own namespace: `x`, `x.NAMESPACE`, `x.NAMESPACE.svc` and
@@ -126,6 +138,7 @@ struct Rules {
     private: bool,
     api_server: bool,
     own_services: bool,
+    node_ports: bool,
     services: ClusterServices,
     exceptions: Vec<Exception>,
 }
@@ -142,8 +155,8 @@ impl AddressPolicy {
     }
 
     /// The policy of a controller, whose users must not reach more through it than directly: also refuses loopback,
-    /// unspecified, multicast and broadcast addresses, the API server, and services of the controller's own namespace. Private
-    /// networks are allowed.
+    /// unspecified, multicast and broadcast addresses, the API server, services of the controller's own namespace and their Pods, the
+    /// controller itself, and ports of the kubelet. Private networks are allowed.
     #[must_use]
     pub fn controller(services: ClusterServices) -> Self {
         Self(Arc::new(Rules {
@@ -152,6 +165,7 @@ impl AddressPolicy {
             private: false,
             api_server: true,
             own_services: true,
+            node_ports: true,
             services,
             exceptions: Vec::new(),
         }))
@@ -188,6 +202,12 @@ impl AddressPolicy {
         self.with(|rules| rules.api_server = false)
     }
 
+    /// Returns the addresses of the controllers, for the one who watches them.
+    #[must_use]
+    pub fn own_addresses(&self) -> &OwnAddresses {
+        &self.0.services.own_addresses
+    }
+
     /// Allows services of the own namespace: for artifacts of the source-controller.
     #[must_use]
     pub fn allowing_own_services(self) -> Self {
@@ -217,7 +237,10 @@ impl AddressPolicy {
         match host {
             Host::Ipv4(ip) => self.check_address((*ip).into(), port),
             Host::Ipv6(ip) => self.check_address((*ip).into(), port),
-            Host::Domain(name) => self.check_name(name.as_ref()).map(|_| ()),
+            Host::Domain(name) => match self.check_name(name.as_ref())? {
+                false if self.is_node_port(port) => Err(Refusal::NodePort),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -228,17 +251,27 @@ impl AddressPolicy {
             let mut exceptions = rules.exceptions.iter();
             exceptions.any(|exception| is(exception, ip) || is(exception, address))
         };
+        let own = &rules.services.own_addresses;
+        if rules.own_services && own.is_listener(ip, port) {
+            return Err(Refusal::Itself);
+        }
         if excepted(Exception::is) {
             return Ok(());
         }
         if rules.api_server && rules.services.is_api_server(ip, port) {
             return Err(Refusal::ApiServer);
         }
+        if rules.own_services && own.is_endpoint(ip, port) {
+            return Err(Refusal::OwnService);
+        }
         if excepted(Exception::holds) {
             return Ok(());
         }
-        if rules.own_services && rules.services.own_services.contains(&ip) {
+        if rules.own_services && (rules.services.own_services.contains(&ip) || own.is_own(ip)) {
             return Err(Refusal::OwnService);
+        }
+        if self.is_node_port(port) {
+            return Err(Refusal::NodePort);
         }
         match classify(ip) {
             AddressClass::LinkLocal if rules.metadata => Err(Refusal::LinkLocal),
@@ -271,10 +304,17 @@ impl AddressPolicy {
         Ok(false)
     }
 
-    /// Returns true if the port decides if an address is the API server's, so that names must be resolved with it.
-    pub(crate) fn needs_port(&self, port: Option<u16>) -> bool {
-        let mut sockets = self.0.services.api_server_sockets.iter();
-        self.0.api_server && sockets.any(|socket| Some(socket.port()) == port)
+    fn is_node_port(&self, port: Option<u16>) -> bool {
+        self.0.node_ports && port.is_some_and(|port| NODE_PORTS.contains(&port))
+    }
+
+    /// Returns true if some port of an address is refused, so that it needs a check with its port.
+    pub(crate) fn needs_port(&self, address: IpAddr) -> bool {
+        let (rules, ip) = (&self.0, unmasked(address));
+        let mut sockets = rules.services.api_server_sockets.iter();
+        let has_api_server = rules.api_server && sockets.any(|socket| unmasked(socket.ip()) == ip);
+        has_api_server
+            || (rules.api_server || rules.own_services) && rules.services.own_addresses.has_refused_port(ip)
     }
 
     /// Resolves the host of a URL, and returns its allowed addresses.

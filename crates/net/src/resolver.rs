@@ -12,6 +12,19 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::{AddressPolicy, Unresolved};
 
+tokio::task_local! {
+    /// The port of the request that a connection is made for. A resolver of reqwest gets the name alone.
+    static PORT: u16;
+}
+
+/// Runs a request whose names are resolved for a port.
+pub(crate) async fn with_port<T>(port: Option<u16>, request: impl Future<Output = T>) -> T {
+    match port {
+        Some(port) => PORT.scope(port, request).await,
+        None => request.await,
+    }
+}
+
 /// The system's resolver, without refused addresses. It resolves for [`crate::Client`] and, as a tower service, for connectors
 /// of hyper.
 #[derive(Debug, Clone)]
@@ -41,14 +54,37 @@ impl Resolver {
         }
         self.policy.lookup(&name, None).await
     }
+
+    async fn lookup_for(self, name: String, port: Option<u16>) -> Result<Vec<SocketAddr>, Unresolved> {
+        let is_proxy = self.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(&name));
+        if is_proxy || self.policy.check_name(&name)? {
+            return self.lookup(name).await;
+        }
+        if port.is_some() {
+            return self.policy.lookup(&name, port).await;
+        }
+        // A connection that no request waits for any more.
+        let mut found = self.policy.lookup(&name, None).await?;
+        found.retain(|socket| !self.policy.needs_port(socket.ip()));
+        match found.is_empty() {
+            true => Err(Unresolved::Unknown),
+            false => Ok(found),
+        }
+    }
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let lookup = self.clone().lookup(name.as_str().to_owned());
+        let port = PORT.try_with(|port| *port).ok();
+        let lookup = self.clone().lookup_for(name.as_str().to_owned(), port);
         Box::pin(async move {
             let found = lookup.await?;
-            Ok(Box::new(found.into_iter()) as Addrs)
+            // reqwest replaces 0 by the port of the URL.
+            let found = found.into_iter().map(|mut socket| {
+                socket.set_port(0);
+                socket
+            });
+            Ok(Box::new(found) as Addrs)
         })
     }
 }

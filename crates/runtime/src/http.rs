@@ -57,8 +57,16 @@ impl Default for Limits {
     }
 }
 
-/// Listens on an address as in flags: `:8080` is every interface, `127.0.0.1:0` a free port.
+/// Listens on an address as in flags: `:8080` is every interface, `127.0.0.1:0` a free port. URLs of users must not lead there.
 pub async fn listen(address: &str) -> Result<TcpListener, Error> {
+    let listener = bind(address).await?;
+    if let Ok(local) = listener.local_addr() {
+        net::add_listener(local);
+    }
+    Ok(listener)
+}
+
+async fn bind(address: &str) -> Result<TcpListener, Error> {
     let failed = |source| Error::Listen {
         address: address.to_owned(),
         source,

@@ -22,6 +22,7 @@ pub mod lease;
 mod live;
 pub mod logging;
 pub mod metrics;
+mod own_addresses;
 mod panics;
 mod pass;
 mod process;

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, future::Future, process::ExitCode, time::Duration};
 
 use kube::Config;
-use net::{AddressPolicy, ClusterServices};
+use net::{AddressPolicy, ClusterServices, OwnAddresses};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -26,7 +26,7 @@ use crate::{
     lease::{Candidate, Election, Leadership},
     logging,
     metrics::Metrics,
-    panics,
+    own_addresses, panics,
 };
 
 /// Time for the controller's `body` to end after the start of a shutdown: for running passes, and for requests to its servers.
@@ -101,6 +101,7 @@ where
         "starting"
     );
     let _purging = AbortOnDropHandle::new(tokio::spawn(allocator::keep_purging()));
+    let _watching = AbortOnDropHandle::new(tokio::spawn(own_addresses::watch(process.ctx.clone())));
     let mut work = tokio::spawn(body(process.ctx.clone()));
     let told = signals().map_err(Error::Start)?;
     let result = tokio::select! {
@@ -202,6 +203,7 @@ async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
     let text = |text: OsString| text.into_string().ok();
     let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
     let mut services = ClusterServices::from_variables(variables, &flags.runtime_namespace);
+    services.own_addresses = OwnAddresses::of_process(!services.api_server.is_empty());
     if let Some(host) = config.cluster_url.host() {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let default = if config.cluster_url.scheme_str() == Some("http") {

@@ -75,6 +75,34 @@ async fn refused_hosts_are_not_connected_to() {
     assert!(server.asked().is_empty());
 }
 
+/// A name is resolved for the connection, with its port: there is no moment between the check and the connection.
+#[tokio::test]
+async fn names_are_checked_with_the_port_of_the_connection() {
+    let (own, other) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+    for server in [&own, &other] {
+        server.page("/", Page::Content("x".into()));
+    }
+    let address = |server: &WebServer| server.url("").split('/').nth(2).unwrap().to_owned();
+    let policy = policy();
+    policy
+        .own_addresses()
+        .set_endpoints([address(&own).parse().unwrap()]);
+    let client = following(policy);
+    let named = |server: &WebServer| server.url("/").replace("127.0.0.1", "localhost");
+    let error = client.send(get(&named(&own))).await.unwrap_err();
+    // The name may have another address, where nobody listens.
+    assert!(
+        matches!(error, Error::Refused(Refusal::OwnService)) || error.is_connect(),
+        "{error}"
+    );
+    client.send(get(&named(&other))).await.unwrap();
+    client
+        .send(get(&redirect(&other, "/own", &named(&own))))
+        .await
+        .unwrap_err();
+    assert!(own.asked().is_empty());
+}
+
 #[tokio::test]
 async fn credentials_stay_at_their_origin() {
     let (first, second) = (WebServer::start().unwrap(), WebServer::start().unwrap());

@@ -206,3 +206,70 @@ async fn addresses_of_names_are_checked() {
         Ok(vec!["192.0.2.1:80".parse().unwrap()])
     );
 }
+
+#[test]
+fn controllers_refuse_their_own_pods_and_the_api_server_behind_its_service() {
+    let policy = AddressPolicy::controller(services());
+    let own = policy.own_addresses();
+    own.set_endpoints(["10.244.0.5:9090", "127.0.0.7:9090"].map(|text| text.parse().unwrap()));
+    own.set_services(["10.96.9.9".parse().unwrap()]);
+    own.set_api_server(["192.0.2.1:6443".parse().unwrap()]);
+    let table: &[(&str, Option<Refusal>)] = &[
+        (
+            "http://10.244.0.5:9090/helmchart/victim/app/latest.tar.gz",
+            Some(Refusal::OwnService),
+        ),
+        ("http://[::ffff:10.244.0.5]:9090/", Some(Refusal::OwnService)),
+        ("http://10.96.9.9:9090/", Some(Refusal::OwnService)),
+        ("https://192.0.2.1:6443/", Some(Refusal::ApiServer)),
+        ("https://192.0.2.1/", None),
+        ("http://10.244.0.6:9090/", None),
+        ("https://10.0.0.4:10250/pods", Some(Refusal::NodePort)),
+        ("https://node.example.com:10250/pods", Some(Refusal::NodePort)),
+        ("http://10.0.0.4:10255/pods", Some(Refusal::NodePort)),
+    ];
+    check(&policy, table);
+    check(
+        &policy.clone().allowing_own_services(),
+        &[("http://10.244.0.5:9090/", None)],
+    );
+    let allow = |text: &str| policy.clone().allowing([text.parse().unwrap()]);
+    check(
+        &allow("127.0.0.0/8"),
+        &[
+            ("http://127.0.0.1:9090/", None),
+            // A network does not include the endpoints.
+            ("http://127.0.0.7:9090/", Some(Refusal::OwnService)),
+        ],
+    );
+    check(&allow("127.0.0.7"), &[("http://127.0.0.7:9090/", None)]);
+    check(&allow("10.0.0.4"), &[("https://10.0.0.4:10250/pods", None)]);
+    check(
+        &allow("node.example.com"),
+        &[("https://node.example.com:10250/", None)],
+    );
+    check(
+        &AddressPolicy::command_line(),
+        &[("https://10.0.0.4:10250/pods", None)],
+    );
+}
+
+#[tokio::test]
+async fn ports_of_the_process_are_refused_whatever_addresses_are_allowed() {
+    crate::add_listener("127.0.0.1:61009".parse().unwrap());
+    let policy = AddressPolicy::controller(services());
+    let allowing = policy.clone().allowing(["127.0.0.1".parse().unwrap()]);
+    check(
+        &allowing,
+        &[
+            ("http://127.0.0.1:61009/", Some(Refusal::Itself)),
+            ("http://127.0.0.1:61010/", None),
+        ],
+    );
+    check(
+        &allowing.clone().allowing_own_services(),
+        &[("http://127.0.0.1:61009/", None)],
+    );
+    let named = allowing.resolve(&url("http://localhost:61009/")).await;
+    assert!(matches!(named, Err(Unresolved::Refused(_))), "{named:?}");
+}
