@@ -72,7 +72,10 @@ impl Part {
     }
 }
 
-/// A path whose rules are looked up, and the steps of the search.
+/// Steps of the search that are counted at once; one rule may take more.
+const CHARGED: u64 = 10_000;
+
+/// A path whose rules are looked up, and the steps of the search that the budget has not counted yet.
 struct Candidate<'p> {
     names: Vec<&'p str>,
     is_dir: bool,
@@ -139,12 +142,12 @@ impl Rules {
             is_dir,
             work: 1,
         };
-        let decides = self.last_match(&mut candidate);
+        let decides = self.last_match(&mut candidate, budget)?;
         budget.step(candidate.work)?;
         Ok(decides.is_some_and(|rule| !rule.negated))
     }
 
-    fn last_match(&self, candidate: &mut Candidate<'_>) -> Option<&Rule> {
+    fn last_match(&self, candidate: &mut Candidate<'_>, budget: &Budget) -> Result<Option<&Rule>, Exceeded> {
         let mut last: Option<usize> = None;
         let names = candidate.names.clone();
         let first = names.first().and_then(|first| self.by_first.get(*first));
@@ -159,6 +162,9 @@ impl Rules {
             let before = last;
             let later = list.iter().rev().take_while(|index| Some(**index) > before);
             for index in later {
+                if candidate.work >= CHARGED {
+                    budget.step(std::mem::take(&mut candidate.work))?;
+                }
                 let rule = self.rules.get(*index);
                 if rule.is_some_and(|rule| rule.matches(candidate)) {
                     last = Some(*index);
@@ -166,7 +172,7 @@ impl Rules {
                 }
             }
         }
-        last.and_then(|index| self.rules.get(index))
+        Ok(last.and_then(|index| self.rules.get(index)))
     }
 }
 
