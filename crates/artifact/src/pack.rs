@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use sha2::{Digest as _, Sha256};
 
-pub use ignore::{IGNORE_FILE, rules};
+pub use ignore::{IGNORE_FILE, MAX_RULE_BYTES, has_long_rule, rules};
 pub use plan::{Item, PathKind, plan};
 
 use crate::{
@@ -236,5 +236,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,6 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
     time::Duration,
 };
 
@@ -12,15 +11,15 @@ use artifact::{
     Algorithm, Key, Storage,
     storage::{Current, Stored},
 };
+use limits::TenantPermits;
 use runtime::WorkSlot;
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tree::Budget;
 
 use crate::{
     blocking::{self, panicked},
-    permits::FetchPermits,
+    permits::{self, FetchPermits},
     source_kind::{Details, PackOptions, SourceKind},
 };
 
@@ -67,8 +66,7 @@ pub(crate) struct Builder {
     scratch: PathBuf,
     algorithm: Algorithm,
     permits: FetchPermits,
-    /// Packing takes a processor each.
-    packs: Arc<Semaphore>,
+    processors: TenantPermits,
 }
 
 /// Creates an empty directory in `scratch`, which is removed when it is dropped.
@@ -104,14 +102,18 @@ pub(crate) struct Built<K: SourceKind> {
 impl Builder {
     /// `scratch` is a directory for fetched content.
     pub(crate) fn new(storage: Arc<Storage>, scratch: PathBuf, algorithm: Algorithm) -> Self {
-        let processors = thread::available_parallelism().map_or(2, usize::from);
         Self {
             storage,
             scratch,
             algorithm,
             permits: FetchPermits::default(),
-            packs: Arc::new(Semaphore::new(processors)),
+            processors: permits::processor_permits(),
         }
+    }
+
+    /// Returns the permits for work on a processor, which packing shares with others.
+    pub(crate) const fn processors(&self) -> &TenantPermits {
+        &self.processors
     }
 
     pub(crate) async fn build<K: SourceKind>(
@@ -137,18 +139,17 @@ impl Builder {
         let permit = scope.slot.waiting(permit).await;
         let permit = permit.ok_or_else(panicked)?;
         let (kind, scratch) = (Arc::clone(kind), self.scratch.clone());
-        let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
+        let stop = scope.cancel.child_token();
+        let fetch = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
             let fetched = kind.fetch(&request, &resolved, job, &scratch)?;
             let resolved = K::fetched(&fetched, resolved);
             Ok::<_, Fault>((fetched, resolved))
         });
-        let (fetched, resolved) = scope.slot.waiting(fetched).await?;
-        drop(permit);
-        let packs = Arc::clone(&self.packs).acquire_owned().await;
-        let packing = packs.map_err(|_| panicked())?;
+        let (fetched, resolved) = scope.slot.waiting(permit.run(&stop, fetch)).await?;
+        let stop = scope.cancel.child_token();
+        let processor = self.processors.acquire(scope.namespace).await;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
-        let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
-            let _permit = packing;
+        let pack = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
             let options = PackOptions {
                 ignore,
                 algorithm,
@@ -165,8 +166,8 @@ impl Builder {
                 resolved,
                 details: K::details(&fetched),
             })
-        })
-        .await;
-        built.map_err(Fault::from)
+        });
+        let pack = async { pack.await.map_err(Fault::from) };
+        permits::run(&processor, &stop, pack).await
     }
 }

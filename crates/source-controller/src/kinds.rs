@@ -66,6 +66,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         helm: shared.helm,
         scratch: shared.scratch.clone(),
         disk: shared.disk.clone(),
+        processors: shared.builder.processors().clone(),
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,
@@ -76,5 +77,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
     run_kind(&ctx, SourceReconciler::new(kind, shared), options).await
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

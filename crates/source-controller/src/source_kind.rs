@@ -14,7 +14,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use artifact::Storage;
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
-use limits::ByteBudget;
+use limits::{ByteBudget, TenantPermits};
 use net::AddressPolicy;
 use oci::cosign::TrustedRoot;
 use runtime::{Context, Trigger};
@@ -60,4 +60,5 @@ pub(crate) struct KindSettings {
     pub(crate) scratch: PathBuf,
     /// The bytes of the temporary files of all kinds.
     pub(crate) disk: ByteBudget,
+    pub(crate) processors: TenantPermits,
 }

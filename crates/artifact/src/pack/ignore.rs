@@ -4,6 +4,16 @@ use tree::{TreePath, ignore::Rules};
 
 pub const IGNORE_FILE: &str = ".sourceignore";
 
+/// Maximum bytes of a rule: twice the longest path of any system.
+pub const MAX_RULE_BYTES: usize = 8 << 10;
+
+/// Returns true if a rule is longer than [`MAX_RULE_BYTES`]; comments may be. Such a rule matches no path, but each path is compared with it.
+#[must_use]
+pub fn has_long_rule(text: &str) -> bool {
+    let mut lines = text.lines();
+    lines.any(|line| line.len() > MAX_RULE_BYTES && !line.starts_with('#'))
+}
+
 /// Always ignored, unless a later rule includes them.
 const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
 
@@ -123,6 +133,13 @@ mod tests {
             &["sub/a.md", "sub/deep/a.md", "sub/only"],
             &["a.md", "sub/deep/keep.md", "sub/spec.md", "sub/deep/only"],
         );
+    }
+
+    #[test]
+    fn rules_are_bounded_in_length_and_comments_are_not() {
+        let long = "x".repeat(MAX_RULE_BYTES);
+        assert!(!has_long_rule(&format!("a\n{long}\nb")) && !has_long_rule(&format!("#{long}\na")));
+        assert!(has_long_rule(&format!("a\n{long}x\nb")));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use artifact::{
 };
 use futures::stream::BoxStream;
 use kube::Resource as _;
-use limits::ByteBudget;
+use limits::{ByteBudget, TenantPermits};
 use net::AddressPolicy;
 use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
@@ -55,6 +55,7 @@ pub(crate) struct HelmCharts {
     requeue_dependency: Duration,
     scratch: PathBuf,
     disk: ByteBudget,
+    processors: TenantPermits,
     sizes: HelmLimits,
     addresses: AddressPolicy,
     repositories: HelmRepositories,
@@ -281,6 +282,7 @@ impl SourceKind for HelmCharts {
             requeue_dependency: settings.requeue_dependency,
             scratch: settings.scratch,
             disk: settings.disk,
+            processors: settings.processors,
             sizes: settings.helm,
             addresses: settings.addresses,
             wake: Wake::default(),

@@ -205,7 +205,7 @@ impl Pack for OciRepositories {
             let registry = self.registry(request, resolved.plain_http, job).await?;
             let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
             let manifest = manifest.map_err(|error| self.fault(request, &failed, &error))?;
-            layer::download(&registry, &manifest, &request.rule, files, &failed).await
+            layer::download((&registry, job), &manifest, &request.rule, files, &failed).await
         };
         let filling = Filling {
             runtime: &self.runtime,

@@ -6,6 +6,10 @@ use bucket::Entry;
 use sha2::{Digest as _, Sha256};
 
 const MAX_OBJECTS: usize = 100_000;
+/// Maximum number of listed objects, ignored ones included: a service may list without an end.
+const MAX_LISTED: u64 = 10_000_000;
+/// Number that a page with fewer objects counts for.
+const MIN_OF_PAGE: usize = 100;
 /// Maximum sum of the lengths of names, tags and versions, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -19,11 +23,24 @@ pub(super) struct TooLarge {
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     entries: Vec<Entry>,
+    listed: u64,
     names: usize,
     contents: u64,
 }
 
 impl Collected {
+    /// Counts the objects of a page, before they are looked at.
+    pub(super) fn list(&mut self, objects: usize) -> Result<(), TooLarge> {
+        self.listed = self.listed.saturating_add(objects.max(MIN_OF_PAGE) as u64);
+        match self.listed > MAX_LISTED {
+            true => Err(TooLarge {
+                limit: MAX_LISTED,
+                what: "objects, with ignored ones,",
+            }),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn add(&mut self, entry: Entry) -> Result<(), TooLarge> {
         let version = entry.version.as_ref().map_or(0, String::len);
         self.names += entry.key.len() + entry.etag.len() + version;
@@ -128,6 +145,9 @@ mod tests {
             many.add(entry("x", "")).unwrap_err().to_string(),
             "there are more than 100000 objects: set spec.prefix, or leave out objects with spec.ignore"
         );
+        let mut listed = Collected::default();
+        let pages = (0..).take_while(|_| listed.list(1000).is_ok()).count() as u64;
+        assert_eq!(pages, MAX_LISTED / 1000);
         let mut long = Collected::default();
         long.add(entry(&"x".repeat(MAX_BYTES), "")).unwrap();
         let error = long.add(entry("x", "")).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{Fault, Reason};
-use artifact::pack::IGNORE_FILE;
+use artifact::pack::{IGNORE_FILE, MAX_RULE_BYTES, has_long_rule};
 use bucket::{Bucket, Context, Entry};
 use tree::{Budget, Limits, TreePath, ignore::Rules};
 
@@ -81,6 +81,9 @@ pub(super) async fn list(context: &Context, request: &BucketRequest, job: &Job) 
     loop {
         let page = bucket.list(&request.prefix, token.as_deref()).await;
         let page = page.map_err(|error| fault(&failed, &error))?;
+        collected
+            .list(page.entries.len())
+            .map_err(|error| refused(error.to_string()))?;
         for entry in page.entries {
             let wanted = is_wanted(&entry, &rules, &budget).map_err(|error| refused(error.to_string()))?;
             if wanted {
@@ -124,6 +127,12 @@ fn rules(file: Option<&str>, spec: Option<&str>) -> Result<Rules, Fault> {
         let message = format!(
             "failed to load source ignore patterns from bucket: there are more than {IGNORE_BYTES} bytes or {IGNORE_LINES} lines of \
              them"
+        );
+        return Err(Fault::retry(Reason::SourceIgnoreError, message));
+    }
+    if texts().any(has_long_rule) {
+        let message = format!(
+            "failed to load source ignore patterns from bucket: a line has more than {MAX_RULE_BYTES} bytes"
         );
         return Err(Fault::retry(Reason::SourceIgnoreError, message));
     }
@@ -185,7 +194,10 @@ mod tests {
     fn rules_are_bounded() {
         let lines = "a\n".repeat(IGNORE_LINES);
         assert!(rules(Some(&lines), None).is_ok());
-        let fault = rules(Some(&lines), Some("a")).unwrap_err();
-        assert_eq!(fault.reason, Reason::SourceIgnoreError);
+        let long = "a".repeat(MAX_RULE_BYTES + 1);
+        for (file, spec) in [(Some(lines.as_str()), "a"), (None, long.as_str())] {
+            let fault = rules(file, Some(spec)).unwrap_err();
+            assert_eq!(fault.reason, Reason::SourceIgnoreError);
+        }
     }
 }

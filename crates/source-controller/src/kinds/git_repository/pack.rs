@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{Fault, Reason};
-use artifact::pack::{self, IGNORE_FILE, Item, Packed, PathKind};
+use artifact::pack::{self, IGNORE_FILE, Item, MAX_RULE_BYTES, Packed, PathKind, has_long_rule};
 use artifact::storage::ArtifactWriter;
 use git::{Node, NodeKind, Snapshot};
 use tree::{Budget, TreePath};
@@ -182,6 +182,14 @@ fn ignore_files<'a>(
     }
     if lines > IGNORE_LINES {
         return Err(invalid_ignore(&format!("there are more than {IGNORE_LINES} lines of them")).into());
+    }
+    if files
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .chain(spec)
+        .any(has_long_rule)
+    {
+        return Err(invalid_ignore(&format!("a line has more than {MAX_RULE_BYTES} bytes")).into());
     }
     Ok(files)
 }

@@ -21,7 +21,7 @@ use crate::{
         helm_repository::{self, HelmRepositories, HelmRequest},
         oci_repository::{OciRepositories, OciRequest, OciResolved},
     },
-    secrets,
+    permits, secrets,
     source_kind::{Resolve as _, SourceObject as _, Verification, Verify as _, timeout},
     temp_files::{Filling, Refusal, TempFiles},
 };
@@ -176,7 +176,9 @@ impl HelmCharts {
         let asked = self.helm_request(&request.namespace, repository, job)?;
         let client = self.repositories.repository(&asked, job)?;
         let chart = &request.spec.chart;
+        let processor = permits::processor(&self.processors, &self.runtime, job)?;
         let entry = client.find_stored(BufReader::new(index), chart, &request.spec.version);
+        drop(processor);
         let entry = entry.map_err(|error| unfound(chart, &request.spec.version, &error))?;
         Ok(Found {
             name: chart.clone(),
@@ -288,7 +290,7 @@ impl HelmCharts {
                 remedy: "leave out files with spec.ignore of the source",
             },
         };
-        let unpacked = filling.run(|files| self.unpack(request, artifact, files))?;
+        let unpacked = filling.run(|files| self.unpack(request, artifact, (job, files)))?;
         let (name, version, is_directory) = self.identity(request, unpacked.files.path())?;
         Ok(Found {
             name,
@@ -299,13 +301,20 @@ impl HelmCharts {
         })
     }
 
-    fn unpack(&self, request: &ChartRequest, artifact: &Artifact, files: &TempFiles) -> Result<(), Fault> {
+    fn unpack(
+        &self,
+        request: &ChartRequest,
+        artifact: &Artifact,
+        (job, files): (&Job, &TempFiles),
+    ) -> Result<(), Fault> {
+        let processor = permits::processor(&self.processors, &self.runtime, job)?;
         let lost = || self.without_artifact(request);
         let digest = origin::digest(artifact).ok_or_else(lost)?;
         let limits = self.unpacking();
         let size = artifact.size.and_then(|size| u64::try_from(size).ok());
         files.expect_unpacked(size.unwrap_or_default(), limits.unpacked_bytes);
         let mut take = |_: &TreePath, bytes| {
+            permits::check(job, Some(&processor))?;
             let taken = files.take(bytes);
             taken.map_err(|why| artifact::Error::Refused(why.to_string()))?;
             Ok(true)

@@ -17,7 +17,7 @@ use artifact::{
 use oci::{Descriptor, Manifest, Registry};
 use tree::{Budget, TreePath};
 
-use crate::{builder::BuildError, source_kind::PackOptions, temp_files::TempFiles};
+use crate::{blocking::Job, builder::BuildError, permits, source_kind::PackOptions, temp_files::TempFiles};
 
 const BYTES: u64 = 1 << 30;
 const BLOB: &str = "layer";
@@ -81,7 +81,7 @@ fn disk(error: &io::Error) -> Fault {
 }
 
 pub(super) async fn download(
-    registry: &Registry,
+    (registry, job): (&Registry, &Job),
     manifest: &Manifest,
     rule: &LayerRule,
     files: &TempFiles,
@@ -110,6 +110,7 @@ pub(super) async fn download(
                 ..Limits::default()
             };
             let mut take = |_: &TreePath, bytes| {
+                permits::check(job, None)?;
                 let taken = files.take(bytes);
                 taken.map_err(|why| artifact::Error::Refused(why.to_string()))?;
                 Ok(true)
@@ -227,6 +228,15 @@ fn ignore_files(
     }
     if lines > IGNORE_LINES {
         return Err(invalid(&format!("there are more than {IGNORE_LINES} lines of them")).into());
+    }
+    if files
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .chain(spec)
+        .any(pack::has_long_rule)
+    {
+        let most = pack::MAX_RULE_BYTES;
+        return Err(invalid(&format!("a line has more than {most} bytes")).into());
     }
     Ok(files)
 }
