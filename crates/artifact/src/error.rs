@@ -52,6 +52,9 @@ pub enum Error {
     /// The timeout is over, or the caller cancelled.
     #[error("downloading the artifact at '{url}' did not finish in time: {why}")]
     Interrupted { url: String, why: String },
+    /// Other artifacts take the space for temporary files.
+    #[error("other artifacts hold the space for unpacked artifacts; it will be tried again")]
+    NoSpace,
     #[error("the artifact is malformed: {0}")]
     Malformed(String),
 }

@@ -3,6 +3,7 @@
 mod cache;
 mod client;
 mod directories;
+mod disk_space;
 mod download;
 mod limits;
 mod memory_quota;
@@ -14,9 +15,10 @@ mod unpacked;
 use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
-use net::{AddressPolicy, TokenFile};
+use net::AddressPolicy;
 use tokio_util::sync::CancellationToken;
 
+pub use client::StorageToken;
 pub use limits::Limits;
 pub use tarball::is_small;
 pub use unpacked::{Unpacked, Usage};
@@ -107,7 +109,7 @@ impl ArtifactCache {
         addresses: AddressPolicy,
     ) -> Result<Self, Error> {
         let client = StorageClient::new(host, addresses)?;
-        let cache = Cache::open(dir, limits.cache_bytes, limits.cache_age)?;
+        let cache = Cache::open(dir, &limits)?;
         Ok(Self {
             client,
             limits,
@@ -116,8 +118,9 @@ impl ArtifactCache {
         })
     }
 
+    /// Sends a token to the servers that it is for.
     #[must_use]
-    pub fn with_token(mut self, token: Option<TokenFile>) -> Self {
+    pub fn with_token(mut self, token: Option<StorageToken>) -> Self {
         self.client.set_token(token);
         self
     }
@@ -135,7 +138,9 @@ impl ArtifactCache {
         let digest = declared_digest(artifact)?;
         let url = self.client.url(&artifact.url)?;
         self.cache
-            .get_or_make(&digest, || self.make(&url, &digest, deadline, cancel))
+            .get_or_make(&digest, || {
+                self.make((&url, &artifact.path), &digest, deadline, cancel)
+            })
             .await
     }
 
@@ -152,7 +157,7 @@ impl ArtifactCache {
 
     async fn make(
         &self,
-        url: &SafeUrl,
+        (url, path): (&SafeUrl, &str),
         digest: &Digest,
         deadline: Duration,
         cancel: &CancellationToken,
@@ -161,6 +166,7 @@ impl ArtifactCache {
             url,
             digest,
             limit: self.limits.download_bytes,
+            path,
         };
         let tarball = download::download(&self.client, &self.cache, &wanted, deadline, cancel).await?;
         let (cache, limits, digest) = (Arc::clone(&self.cache), self.limits.clone(), digest.clone());

@@ -280,8 +280,8 @@ impl Flags {
         idle([
             (
                 "--artifact-consumers",
-                !consumers.artifact_consumers.is_empty() && !consumers.require_artifact_tokens,
-                "without --require-artifact-tokens everybody may download",
+                !consumers.artifact_consumers.is_empty() && consumers.is_off(),
+                "with --artifact-tokens=off everybody may download",
             ),
             (
                 "--helm-cache-max-size",

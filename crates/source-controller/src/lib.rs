@@ -7,6 +7,7 @@
 mod blocking;
 mod builder;
 mod certificates;
+mod consumers;
 pub mod flags;
 mod identity;
 mod kinds;
@@ -36,6 +37,7 @@ use runtime::{CommonFlags, Context, EventsFlags, Spec, tokens::TokenReviews};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use builder::Builder;
+use consumers::{ConsumerCheck, DownloadMetrics};
 pub use flags::Flags;
 use identity::Identities;
 use reconciler::Shared;
@@ -90,10 +92,14 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         Arc::new(SharedStore::new(settings, context, flags.artifact_retention_ttl))
     });
     let users = flags.consumers.users(&ctx.flags().runtime_namespace)?;
-    let tokens = users.map(|users| TokenReviews::new(ctx.client().clone(), users));
+    let downloads = DownloadMetrics::register(ctx.metrics().registry())?;
+    let consumers = users.map(|users| {
+        let reviews = TokenReviews::new(ctx.client().clone(), users);
+        ConsumerCheck::new(reviews, flags.consumers.is_enforced(), downloads)
+    });
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
     let storage = Arc::new(storage.with_quotas(flags.quotas()));
-    let files = Files::new(Arc::clone(&storage), shared_store.clone(), tokens);
+    let files = Files::new(Arc::clone(&storage), shared_store.clone(), consumers);
     let server = server::start(&ctx, &flags, files).await?;
     let led = standby::wait(&ctx, &storage, shared_store.is_some()).await;
     if led.is_err() {

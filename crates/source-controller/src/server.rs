@@ -13,13 +13,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use runtime::{
-    Context, http as listener,
-    tokens::{TokenRefusal, TokenReviews},
-};
+use runtime::{Context, http as listener, tokens::TokenRefusal};
 use tokio::{sync::Semaphore, task::JoinHandle};
 
-use crate::{flags::Flags, shared_store::SharedStore};
+use crate::{consumers::ConsumerCheck, flags::Flags, shared_store::SharedStore};
 
 /// Limits of the artifact server: many consumers download at the same time, and a download may take long. A consumer has a few connections
 /// at a time; one with very many slow ones leaves three quarters to the others.
@@ -58,22 +55,21 @@ pub(crate) async fn start(ctx: &Context, flags: &Flags, files: Files) -> anyhow:
 pub(crate) struct Files {
     storage: Arc<Storage>,
     shared: Option<Arc<SharedStore>>,
-    /// Reviews the tokens of consumers, if they need one.
-    tokens: Option<TokenReviews>,
+    consumers: Option<ConsumerCheck>,
     waiting: Semaphore,
 }
 
 impl Files {
-    /// Serves a storage, or the shared store if there is one, to those with a token that `tokens` accept.
+    /// Serves a storage, or the shared store if there is one, to those that `consumers` admit; without it to all.
     pub(crate) fn new(
         storage: Arc<Storage>,
         shared: Option<Arc<SharedStore>>,
-        tokens: Option<TokenReviews>,
+        consumers: Option<ConsumerCheck>,
     ) -> Self {
         Self {
             storage,
             shared,
-            tokens,
+            consumers,
             waiting: Semaphore::new(WAITING),
         }
     }
@@ -83,8 +79,8 @@ impl Files {
             Ok(asked) => Arc::new(asked),
             Err(response) => return response.into_response(),
         };
-        if let Some(tokens) = &self.tokens
-            && let Err(why) = tokens.identify(asked.headers()).await
+        if let Some(consumers) = &self.consumers
+            && let Err(why) = consumers.admit(&asked).await
         {
             return refused(why);
         }

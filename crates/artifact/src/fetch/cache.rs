@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::{
+    disk_space::{DiskQuota, DiskSpace},
+    limits::Limits,
     memory_quota::MemoryQuota,
     slots::Slots,
     unpacked::{Unpacked, Usage},
@@ -21,13 +23,14 @@ use crate::{Digest, Error};
 pub(super) struct Cache {
     dir: PathBuf,
     memory: MemoryQuota,
+    disk: DiskQuota,
     bytes: u64,
     age: Duration,
     slots: Mutex<Slots>,
 }
 
 impl Cache {
-    pub(super) fn open(dir: &Path, bytes: u64, age: Duration) -> Result<Self, Error> {
+    pub(super) fn open(dir: &Path, limits: &Limits) -> Result<Self, Error> {
         let shown = dir.display().to_string();
         match std::fs::remove_dir_all(dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -39,8 +42,9 @@ impl Cache {
         Ok(Self {
             dir: dir.to_owned(),
             memory: MemoryQuota::default(),
-            bytes,
-            age,
+            disk: DiskQuota::new(limits.disk_bytes),
+            bytes: limits.cache_bytes,
+            age: limits.cache_age,
             slots: Mutex::default(),
         })
     }
@@ -55,6 +59,16 @@ impl Cache {
 
     pub(super) const fn memory(&self) -> &MemoryQuota {
         &self.memory
+    }
+
+    /// Returns the space on disk of a new artifact at a path of the storage.
+    pub(super) fn space(&self, path: &str) -> DiskSpace {
+        self.disk.artifact(path)
+    }
+
+    /// Removes all unused artifacts, for the space of others.
+    pub(super) fn evict_unused(&self) {
+        self.slots.lock().evict(0, self.age);
     }
 
     /// Returns the artifact, or makes it; concurrent calls for one digest wait for one of them.

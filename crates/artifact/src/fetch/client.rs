@@ -1,21 +1,38 @@
 //! Requests for files of a source's storage.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use api::SafeUrl;
 use net::{AddressPolicy, ClientOptions, Timeouts, TokenFile};
 use reqwest::{Method, Request, Response, header::AUTHORIZATION};
+use url::Url;
 
 use crate::Error;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A token, and the servers that get it.
+#[derive(Clone)]
+pub struct StorageToken {
+    pub file: TokenFile,
+    /// Returns true for URLs of the server that the token is for. Others never see it.
+    pub is_for: Arc<dyn Fn(&Url) -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for StorageToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StorageToken")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct StorageClient {
     client: net::Client,
     /// Host that replaces the one in URLs, for processes outside of the cluster.
     host: Option<String>,
-    token: Option<TokenFile>,
+    token: Option<StorageToken>,
 }
 
 impl StorageClient {
@@ -39,21 +56,31 @@ impl StorageClient {
         })
     }
 
-    pub(super) fn set_token(&mut self, token: Option<TokenFile>) {
+    pub(super) fn set_token(&mut self, token: Option<StorageToken>) {
         self.token = token;
     }
 
-    pub(super) const fn has_token(&self) -> bool {
-        self.token.is_some()
+    /// Returns the token for a URL, if its server gets one.
+    fn token(&self, url: &SafeUrl) -> Option<&StorageToken> {
+        let token = self.token.as_ref();
+        token.filter(|token| (token.is_for)(url.expose()))
+    }
+
+    pub(super) fn has_token(&self, url: &SafeUrl) -> bool {
+        self.token(url).is_some()
     }
 
     pub(super) async fn request(&self, url: &SafeUrl) -> Result<Request, Error> {
         let mut request = Request::new(Method::GET, url.expose().clone());
-        if let Some(token) = &self.token {
-            let value = token.authorization().await.map_err(|error| Error::Download {
-                url: url.to_string(),
-                why: error.to_string(),
-            })?;
+        if let Some(token) = self.token(url) {
+            let value = token
+                .file
+                .authorization()
+                .await
+                .map_err(|error| Error::Download {
+                    url: url.to_string(),
+                    why: error.to_string(),
+                })?;
             request.headers_mut().insert(AUTHORIZATION, value);
         }
         Ok(request)

@@ -21,6 +21,8 @@ pub(super) struct Wanted<'a> {
     pub(super) url: &'a SafeUrl,
     pub(super) digest: &'a Digest,
     pub(super) limit: u64,
+    /// Path in the storage.
+    pub(super) path: &'a str,
 }
 
 /// Downloads, each time from the start, until it succeeds, fails for good, or the time is over. The tarball has the wanted
@@ -93,11 +95,11 @@ async fn once(client: &StorageClient, cache: &Cache, wanted: &Wanted<'_>) -> Res
         StatusCode::OK => {}
         StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }.into()),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let why = match client.has_token() {
+            let why = match client.has_token(wanted.url) {
                 true => {
                     "the server refuses the token: see --artifact-token-audience and --artifact-consumers of the source-controller"
                 }
-                false => "the server wants a token: see --artifact-token-file",
+                false => "the server wants a token: see --artifact-token-file and --artifact-token-hosts",
             };
             let why = why.to_owned();
             return Err(Error::Download { url, why }.into());
@@ -116,7 +118,7 @@ async fn once(client: &StorageClient, cache: &Cache, wanted: &Wanted<'_>) -> Res
     if response.content_length().is_some_and(|len| len > wanted.limit) {
         return Err(too_large().into());
     }
-    let mut tarball = Writer::new(cache);
+    let mut tarball = Writer::new(cache, wanted.path);
     let mut hasher = Hasher::new(wanted.digest.algorithm());
     let mut size = 0;
     while let Some(bytes) = response.chunk().await.map_err(|error| refused(error.into()))? {
@@ -125,7 +127,14 @@ async fn once(client: &StorageClient, cache: &Cache, wanted: &Wanted<'_>) -> Res
             return Err(too_large().into());
         }
         hasher.update(&bytes);
-        tarball.write(&bytes).await?;
+        tarball.write(&bytes).await.map_err(|error| match error {
+            // The space of unused artifacts is free at once, and other space may be soon.
+            Error::NoSpace => {
+                cache.evict_unused();
+                Try::Again(error.to_string())
+            }
+            error => Try::Never(error),
+        })?;
     }
     if hasher.finish() != *wanted.digest {
         let wanted = wanted.digest.to_string();

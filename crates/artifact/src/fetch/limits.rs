@@ -11,6 +11,9 @@ pub struct Limits {
     pub skip_links: bool,
     /// Bytes of unused artifacts in the cache; default 256 MiB.
     pub cache_bytes: u64,
+    /// Bytes of all tarballs and unpacked artifacts on disk; default 3 GiB. The artifacts of a namespace take three quarters of the space that
+    /// others leave.
+    pub disk_bytes: u64,
     /// Time that unused artifacts stay; default 15 minutes.
     pub cache_age: Duration,
     /// Limits of reading the unpacked tree.
@@ -25,6 +28,7 @@ impl Default for Limits {
             entries: 200_000,
             skip_links: false,
             cache_bytes: 256 << 20,
+            disk_bytes: 3 << 30,
             cache_age: Duration::from_secs(15 * 60),
             tree: tree::Limits::default(),
         }

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::{
         Algorithm,
-        fetch::{unpack::Counted, unpacked::Files},
+        fetch::{disk_space::DiskQuota, unpack::Counted, unpacked::Files},
     };
 
     const AGE: Duration = Duration::from_secs(3600);
@@ -156,7 +156,7 @@ mod tests {
                 entries: 1,
                 bytes: 10,
             };
-            let dir = Some(dir);
+            let dir = Some((dir, DiskQuota::new(0).artifact("")));
             let unpacked = Unpacked::new(digest.clone(), Files::Disk { tree, dir }, counted);
             cell.set(Arc::new(unpacked)).unwrap();
         }

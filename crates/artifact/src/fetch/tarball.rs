@@ -6,10 +6,11 @@ use api::Artifact;
 use limits::Share;
 use tempfile::TempDir;
 use tokio::{fs::File, io::AsyncWriteExt};
-use tree::Disk;
+use tree::{Disk, TreePath};
 
 use super::{
     cache::Cache,
+    disk_space::DiskSpace,
     limits::Limits,
     unpack::{Counted, unpack_into_directory, unpack_into_memory},
     unpacked::{Files, Unpacked},
@@ -31,8 +32,12 @@ const NAME: &str = "artifact.tar.gz";
 const ROOT: &str = "root";
 
 pub(super) enum Tarball {
-    Memory(BytesInMemory),
-    Disk(TempDir),
+    Memory(BytesInMemory, DiskSpace),
+    Disk {
+        dir: TempDir,
+        bytes: u64,
+        space: DiskSpace,
+    },
 }
 
 pub(super) struct BytesInMemory {
@@ -44,36 +49,51 @@ impl Tarball {
     /// Unpacks the tarball: into memory if it is small in both forms, otherwise into a directory.
     pub(super) fn unpack(self, digest: Digest, cache: &Cache, limits: &Limits) -> Result<Unpacked, Error> {
         let (dir, counted) = match self {
-            Self::Memory(BytesInMemory { bytes, .. }) => {
+            Self::Memory(BytesInMemory { bytes, .. }, space) => {
                 if let Some((tree, counted)) = unpack_into_memory(&bytes, limits, cache.memory())? {
                     return Ok(Unpacked::new(digest, Files::Memory(tree), counted));
                 }
                 let dir = cache.new_dir()?;
-                let counted = unpack_below(&dir, &mut bytes.as_slice(), limits)?;
-                (dir, counted)
+                let counted = unpack_below((&dir, &space, cache), &mut bytes.as_slice(), limits)?;
+                ((dir, space), counted)
             }
-            Self::Disk(dir) => {
+            Self::Disk { dir, bytes, space } => {
                 let path = dir.path().join(NAME);
                 let file = std::fs::File::open(&path).map_err(on_disk("open"))?;
-                let counted = unpack_below(&dir, &mut BufReader::new(file), limits)?;
+                let counted = unpack_below((&dir, &space, cache), &mut BufReader::new(file), limits)?;
                 std::fs::remove_file(&path).map_err(on_disk("remove"))?;
-                (dir, counted)
+                space.give_back(bytes);
+                ((dir, space), counted)
             }
         };
-        let tree = Disk::open(dir.path().join(ROOT), &limits.tree)
+        let tree = Disk::open(dir.0.path().join(ROOT), &limits.tree)
             .map_err(|error| Error::Malformed(error.to_string()))?;
         let dir = Some(dir);
         Ok(Unpacked::new(digest, Files::Disk { tree, dir }, counted))
     }
 }
 
-fn unpack_below(dir: &TempDir, tarball: &mut dyn BufRead, limits: &Limits) -> Result<Counted, Error> {
-    unpack_into_directory(tarball, &dir.path().join(ROOT), limits, &mut |_, _| Ok(true))
+fn unpack_below(
+    (dir, space, cache): (&TempDir, &DiskSpace, &Cache),
+    tarball: &mut dyn BufRead,
+    limits: &Limits,
+) -> Result<Counted, Error> {
+    let mut take = |_: &TreePath, bytes| {
+        let taken = space.take_entry(bytes).or_else(|_| {
+            cache.evict_unused();
+            space.take_entry(bytes)
+        });
+        taken.map(|()| true)
+    };
+    unpack_into_directory(tarball, &dir.path().join(ROOT), limits, &mut take)
 }
 
 pub(super) struct Writer<'a> {
     cache: &'a Cache,
     to: Destination,
+    space: DiskSpace,
+    /// Bytes in the file.
+    bytes: u64,
 }
 
 enum Destination {
@@ -82,23 +102,32 @@ enum Destination {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cache: &'a Cache) -> Self {
+    /// Writes the tarball of the artifact at a path of the storage.
+    pub(super) fn new(cache: &'a Cache, path: &str) -> Self {
         let reservation = cache.memory().reserve_nothing();
         let bytes = Vec::new();
         Self {
             cache,
             to: Destination::Memory(BytesInMemory { bytes, reservation }),
+            space: cache.space(path),
+            bytes: 0,
         }
     }
 
     /// Adds bytes. A tarball that is too large for memory moves to a file in a new directory.
     pub(super) async fn write(&mut self, more: &[u8]) -> Result<(), Error> {
         match &mut self.to {
-            Destination::Disk(_, file) => file.write_all(more).await.map_err(on_disk("write"))?,
+            Destination::Disk(_, file) => {
+                self.space.take(more.len() as u64)?;
+                self.bytes += more.len() as u64;
+                file.write_all(more).await.map_err(on_disk("write"))?;
+            }
             Destination::Memory(content) => {
                 if content.add(more) {
                     return Ok(());
                 }
+                self.bytes = (content.bytes.len() + more.len()) as u64;
+                self.space.take(self.bytes)?;
                 let dir = self.cache.new_dir()?;
                 let created = File::create(dir.path().join(NAME)).await;
                 let mut file = created.map_err(on_disk("create"))?;
@@ -112,10 +141,14 @@ impl<'a> Writer<'a> {
 
     pub(super) async fn finish(self) -> Result<Tarball, Error> {
         match self.to {
-            Destination::Memory(content) => Ok(Tarball::Memory(content)),
+            Destination::Memory(content) => Ok(Tarball::Memory(content, self.space)),
             Destination::Disk(dir, mut file) => {
                 file.flush().await.map_err(on_disk("write"))?;
-                Ok(Tarball::Disk(dir))
+                Ok(Tarball::Disk {
+                    dir,
+                    bytes: self.bytes,
+                    space: self.space,
+                })
             }
         }
     }

@@ -3,7 +3,10 @@
 use tempfile::TempDir;
 use tree::{Disk, Tree};
 
-use super::unpack::{Counted, TreeInMemory};
+use super::{
+    disk_space::DiskSpace,
+    unpack::{Counted, TreeInMemory},
+};
 use crate::Digest;
 
 /// An unpacked artifact, whose files are a tree. Its memory or directory is released after the last user and the cache have
@@ -18,7 +21,10 @@ pub struct Unpacked {
 #[derive(Debug)]
 pub(super) enum Files {
     Memory(TreeInMemory),
-    Disk { tree: Disk, dir: Option<TempDir> },
+    Disk {
+        tree: Disk,
+        dir: Option<(TempDir, DiskSpace)>,
+    },
 }
 
 impl Files {
@@ -77,8 +83,9 @@ impl Drop for Unpacked {
     fn drop(&mut self) {
         // Removing many files takes a while, and others may wait for this thread.
         if let Files::Disk { dir, .. } = &mut self.files
-            && let Some(dir) = dir.take()
+            && let Some((dir, space)) = dir.take()
         {
+            drop(space);
             let remove = std::thread::Builder::new()
                 .name("remove-unpacked".to_owned())
                 .spawn(move || drop(dir));

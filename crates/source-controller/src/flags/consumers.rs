@@ -3,16 +3,32 @@
 use std::{collections::BTreeSet, str::FromStr};
 
 use anyhow::ensure;
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 use runtime::tokens::TokenUsers;
 
 /// The ServiceAccounts of the own namespace that may download by default.
 const CONSUMERS: [&str; 3] = ["kluctl-controller", "kustomize-controller", "helm-controller"];
 
+/// The treatment of downloads without the token of a consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArtifactTokens {
+    /// Tokens are ignored.
+    Off,
+    /// All downloads are served; those without an accepted token are counted and logged.
+    Audit,
+    /// Only downloads with an accepted token are served.
+    Enforced,
+}
+
 /// Flags of the tokens that those who download artifacts need.
 #[derive(Debug, Clone, Args)]
 pub struct ConsumerFlags {
-    /// Serve artifacts to those with the token of a consumer only. Controllers of Flux send none.
+    /// Check the tokens of those who download artifacts. With audit, downloads without the token of a consumer are served, counted and
+    /// logged; with enforced, they are refused. Controllers of Flux send none.
+    #[arg(long, value_enum, default_value_t = ArtifactTokens::Audit)]
+    pub artifact_tokens: ArtifactTokens,
+
+    /// The same as --artifact-tokens=enforced.
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub require_artifact_tokens: bool,
 
@@ -56,15 +72,29 @@ impl FromStr for Consumer {
 }
 
 impl ConsumerFlags {
-    /// Returns the users who may download, for a controller in the namespace `own`; `None` if everybody may. Fails if tokens are required,
-    /// and neither consumers nor the own namespace are known.
+    #[must_use]
+    pub const fn is_enforced(&self) -> bool {
+        self.require_artifact_tokens || matches!(self.artifact_tokens, ArtifactTokens::Enforced)
+    }
+
+    pub(crate) const fn is_off(&self) -> bool {
+        !self.require_artifact_tokens && matches!(self.artifact_tokens, ArtifactTokens::Off)
+    }
+
+    /// Returns the users who may download, for a controller in the namespace `own`; `None` if nobody asks for tokens, or an audit knows no
+    /// consumers. Fails if tokens are required, and neither consumers nor the own namespace are known.
     pub(crate) fn users(&self, own: &str) -> anyhow::Result<Option<TokenUsers>> {
-        if !self.require_artifact_tokens {
+        let is_known = !self.artifact_consumers.is_empty() || !own.is_empty();
+        if self.is_off() || !is_known && !self.is_enforced() {
             return Ok(None);
         }
+        let flag = match self.require_artifact_tokens {
+            true => "--require-artifact-tokens",
+            false => "--artifact-tokens=enforced",
+        };
         ensure!(
-            !self.artifact_consumers.is_empty() || !own.is_empty(),
-            "--require-artifact-tokens needs --artifact-consumers, or the namespace in the variable RUNTIME_NAMESPACE"
+            is_known,
+            "{flag} needs --artifact-consumers, or the namespace in the variable RUNTIME_NAMESPACE"
         );
         let user = |namespace: &str, name: &str| format!("system:serviceaccount:{namespace}:{name}");
         let users: BTreeSet<String> = match self.artifact_consumers.as_slice() {

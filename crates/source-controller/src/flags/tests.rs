@@ -32,7 +32,9 @@ const OBEYED: &[&str] = &[
     "token-cache-max-duration",
     "ssh-kex-algos",
     "ssh-hostkey-algos",
+    "artifact-tokens",
     "require-artifact-tokens",
+    "artifact-consumers",
     "artifact-token-audience",
     "shared-store-bucket",
     "shared-store-endpoint",
@@ -44,7 +46,6 @@ const OBEYED: &[&str] = &[
 /// Flags without an effect, each with a value that is not its default.
 const IDLE: &[(&str, &str)] = &[
     ("no-cross-namespace-refs", "true"),
-    ("artifact-consumers", "a/b"),
     ("helm-cache-max-size", "1"),
     ("helm-cache-ttl", "1m"),
     ("helm-cache-purge-interval", "1m"),
@@ -238,10 +239,35 @@ fn flags_of_the_shared_store_need_a_bucket_and_are_checked() {
 #[test]
 fn artifact_tokens_need_consumers() {
     let users = |args: &[&str], own: &str| parse(args).unwrap().own.consumers.users(own);
-    assert!(users(&[], "flux-system").unwrap().is_none());
+    assert!(users(&[], "").unwrap().is_none(), "an audit without consumers");
+    assert!(
+        users(&["--artifact-tokens=off"], "flux-system")
+            .unwrap()
+            .is_none()
+    );
+    for (args, enforced) in [
+        (&[][..], false),
+        (&["--artifact-tokens=audit"], false),
+        (&["--artifact-tokens=enforced"], true),
+        (&["--artifact-tokens=off", "--require-artifact-tokens"], true),
+    ] {
+        assert!(users(args, "flux-system").unwrap().is_some(), "{args:?}");
+        assert_eq!(
+            parse(args).unwrap().own.consumers.is_enforced(),
+            enforced,
+            "{args:?}"
+        );
+    }
+    let idle = parse(&["--artifact-tokens=off", "--artifact-consumers=a/b"]).unwrap();
+    assert_eq!(idle.own.idle(&idle.common).len(), 1);
     let required = "--require-artifact-tokens";
-    let error = users(&[required], "").unwrap_err().to_string();
-    assert!(error.contains("RUNTIME_NAMESPACE"), "{error}");
+    for flag in [required, "--artifact-tokens=enforced"] {
+        let error = users(&[flag], "").unwrap_err().to_string();
+        assert!(
+            error.starts_with(flag) && error.contains("RUNTIME_NAMESPACE"),
+            "{error}"
+        );
+    }
     for (args, accepted, refused) in [
         (
             &[required][..],

@@ -1,8 +1,11 @@
 //! Downloads of artifacts with tokens that the API server reviews.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
-use artifact::{ArtifactCache, fetch::Limits};
+use artifact::{
+    ArtifactCache,
+    fetch::{Limits, StorageToken},
+};
 use net::TokenFile;
 use reqwest::StatusCode;
 use serde_json::json;
@@ -62,7 +65,10 @@ async fn artifacts_are_served_to_consumers_with_their_token_only() {
         let work = tempfile::tempdir().unwrap();
         let policy = net::AddressPolicy::command_line();
         let cache = ArtifactCache::new(work.path(), None, Limits::default(), policy).unwrap();
-        let cache = cache.with_token(token);
+        let cache = cache.with_token(token.map(|file| StorageToken {
+            file,
+            is_for: Arc::new(|url| url.host_str() == Some("127.0.0.1")),
+        }));
         let known = cache.directories(&artifact).await.is_some();
         let fetched = cache.fetch(&artifact, TIMEOUT, &CancellationToken::new()).await;
         (known, fetched.map(drop).map_err(|error| error.to_string()))
@@ -91,5 +97,44 @@ async fn artifacts_are_served_to_consumers_with_their_token_only() {
     fs::write(&path, &consumer).unwrap();
     assert_eq!(fetch(Some(file)).await, (true, Ok(())));
     let log = setup.controller.log();
+    assert!(!log.contains(&consumer) && !log.contains(&stranger), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_serves_everybody_and_counts_downloads_without_the_token_of_a_consumer() {
+    let setup = TestNamespace::start().await;
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("shop").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    setup.apply("shop", &repo.url(), json!({})).await;
+    let artifact = artifact_of(&setup.wait_ready("shop").await);
+    let token = async |account: &str| {
+        let token = setup
+            .plane
+            .service_account_token(&setup.namespace, account, "weir-artifacts");
+        token.await.unwrap()
+    };
+    let (consumer, stranger) = (token("kluctl-controller").await, token("tenant").await);
+    let client = reqwest::Client::new();
+    for (token, result) in [
+        ("", "none"),
+        ("nonsense", "invalid"),
+        (stranger.as_str(), "stranger"),
+        (consumer.as_str(), "accepted"),
+    ] {
+        let mut request = client.get(&artifact.url);
+        if !token.is_empty() {
+            request = request.bearer_auth(token);
+        }
+        assert_eq!(request.send().await.unwrap().status(), StatusCode::OK, "{result}");
+        let series = format!("weir_artifact_downloads_total{{token=\"{result}\"}} 1");
+        let metrics = setup.controller.metrics().await.unwrap();
+        assert!(metrics.contains(&series), "{metrics}");
+    }
+    let log = setup.controller.log();
+    assert!(
+        log.contains("--artifact-tokens=enforced would refuse this"),
+        "{log}"
+    );
     assert!(!log.contains(&consumer) && !log.contains(&stranger), "{log}");
 }

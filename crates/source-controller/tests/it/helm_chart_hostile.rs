@@ -136,3 +136,37 @@ async fn hostile_charts_fail_alone_and_say_why() {
         charts.wait_failed(name, "ChartPullError", &text).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_the_artifact_server_are_refused_as_urls_of_users() {
+    let setup = TestNamespace::start().await;
+    let server = serve("app", &[("1.0.0", packed("app", "1.0.0"))]);
+    let repositories = Objects::<HelmRepository>::of(&setup).await;
+    repositories.apply("victim", json!({"url": server.url("")})).await;
+    let charts = Objects::<HelmChart>::of(&setup).await;
+    let spec = |repository: &str| json!({"chart": "app", "version": "1.x", "sourceRef": {"kind": "HelmRepository", "name": repository}});
+    charts.apply("victim", spec("victim")).await;
+    let private = artifact(&charts.wait_ready("victim").await).url.clone();
+    let latest = private.rsplit_once('/').unwrap().0.to_owned() + "/latest.tar.gz";
+    let hostile = WebServer::start().unwrap();
+    hostile.page("/moved.tgz", Page::Redirect(latest.clone()));
+    let index = |url: &str| {
+        format!("apiVersion: v1\nentries:\n  app:\n  - {{name: app, version: 1.0.0, urls: ['{url}']}}\n")
+    };
+    let named = latest.replace("127.0.0.1", "localhost");
+    for (number, url) in [&latest, &named, &hostile.url("/moved.tgz")]
+        .into_iter()
+        .enumerate()
+    {
+        let (name, path) = (format!("thief-{number}"), format!("/{number}/index.yaml"));
+        hostile.page(&path, Page::Content(index(url).into()));
+        repositories
+            .apply(&name, json!({"url": hostile.url(&format!("/{number}"))}))
+            .await;
+        repositories.wait_ready(&name).await;
+        charts.apply(&name, spec(&name)).await;
+        charts
+            .wait_failed(&name, "ChartPullError", "the controller itself is not allowed")
+            .await;
+    }
+}

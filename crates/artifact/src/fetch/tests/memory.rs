@@ -127,3 +127,30 @@ async fn memory_of_all_artifacts_is_bounded_and_comes_back_with_their_eviction()
     let unpacked = fetched(&setup, &large_when_unpacked(0)).await.unwrap();
     assert!(unpacked.is_in_memory());
 }
+
+#[tokio::test]
+async fn artifacts_on_disk_leave_space_to_other_namespaces() {
+    let setup = setup(Limits {
+        disk_bytes: 400_000,
+        cache_bytes: 0,
+        ..Limits::default()
+    });
+    let fetch = async |namespace: &str, bytes: &[u8]| {
+        let (url, _) = server(vec![answer("200 OK", bytes)]).await;
+        let wanted = Artifact {
+            path: format!("gitrepository/{namespace}/x/a.tar.gz"),
+            ..artifact(&url, bytes)
+        };
+        setup.fetch(&wanted).await
+    };
+    let files = |number: u8, bytes: usize| tarball(&[("f", Regular, &vec![number; bytes])]);
+    let held = [fetch("a", &files(1, 200_000)).await.unwrap()];
+    let error = fetch("a", &files(2, 200_000)).await.unwrap_err();
+    assert!(matches!(error, Error::NoSpace), "{error}");
+    let other = fetch("b", &files(3, 100_000)).await.unwrap();
+    assert!(!other.is_in_memory());
+    let large = fetch("c", &files(4, 350_000)).await.unwrap_err();
+    assert!(matches!(large, Error::TooLarge { .. }), "{large}");
+    drop(held);
+    fetch("a", &files(2, 200_000)).await.unwrap();
+}
