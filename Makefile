@@ -132,7 +132,7 @@ $(DENY):
 	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --debug --version $(CARGO_DENY_VERSION) --locked --root $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)
 
 .PHONY: deny
-deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencies
+deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencies (REQUIRE_ADVISORIES=1 fails where these are unknown)
 	$(DENY) --log-level error --all-features check bans licenses sources
 	@DENY=$(DENY) hack/advisories.sh
 

@@ -32,6 +32,10 @@ impl Drop for Folder {
 
 /// Runs the script where git and cargo-deny end with these codes.
 fn run(folder: &Folder, git: i32, deny: i32) -> Output {
+    command(folder, git, deny).output().expect("runs")
+}
+
+fn command(folder: &Folder, git: i32, deny: i32) -> Command {
     folder.program("git", git);
     let path = std::env::var("PATH").unwrap_or_default();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/advisories.sh");
@@ -42,7 +46,7 @@ fn run(folder: &Folder, git: i32, deny: i32) -> Output {
         .env("CARGO_HOME", folder.0.join("cargo"))
         .env("DENY", folder.program("deny", deny))
         .env("SKIPPED_CHECKS", folder.0.join("note"));
-    command.output().expect("runs")
+    command
 }
 
 #[test]
@@ -56,6 +60,9 @@ fn unchecked_advisories_are_skipped_in_capitals_and_noted_until_they_are_checked
         "{skipped:?}"
     );
     assert_eq!(fs::read_to_string(&note).expect("is noted"), text);
+    let mut required = command(&folder, 1, 1);
+    let required = required.env("REQUIRE_ADVISORIES", "1").output().expect("runs");
+    assert!(!required.status.success(), "{required:?}");
 
     // With a database the result is cargo-deny's, and nothing else succeeds.
     assert!(run(&folder, 0, 0).status.success() && !note.exists());
