@@ -12,6 +12,13 @@ use std::cmp::Reverse;
 
 use crate::{Condition, condition_type};
 
+/// A status with conditions.
+pub trait HasConditions {
+    fn conditions(&self) -> &Vec<Condition>;
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
+}
+
 #[must_use]
 pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

@@ -3,7 +3,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use api::{Condition, Fault, GoDuration, Reason};
+use api::{Condition, Fault, GoDuration, Reason, conditions::HasConditions};
 use clap::Parser;
 use deployer::{
     DeployReconciler, DeploySpec, Parts, ReferenceFlags,
@@ -45,7 +45,7 @@ struct ManifestSetStatus {
     conditions: Vec<Condition>,
 }
 
-impl DeployStatus for ManifestSetStatus {
+impl HasConditions for ManifestSetStatus {
     fn conditions(&self) -> &Vec<Condition> {
         &self.conditions
     }
@@ -53,7 +53,9 @@ impl DeployStatus for ManifestSetStatus {
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {
         &mut self.conditions
     }
+}
 
+impl DeployStatus for ManifestSetStatus {
     fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>) {
         self.observed_generation = generation;
         self.last_handled_reconcile_at = requested_at;

@@ -13,6 +13,7 @@
 mod check;
 pub mod claims;
 mod clusters;
+pub mod conditions;
 mod consumer;
 pub mod credentials;
 mod dependencies;

@@ -14,6 +14,7 @@ use super::FixedImage;
 use crate::{
     Condition, DependencyReference, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference,
     SourceReference, Time, UrlText,
+    conditions::HasConditions,
     crd::definition::{Version, age, build, column, ready, selectable, status},
     schema,
 };
@@ -277,6 +278,16 @@ pub struct KluctlDeploymentStatus {
     /// True if a KluctlDeployment of `gitops.kluctl.io` may take over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_for_migration: Option<bool>,
+}
+
+impl HasConditions for KluctlDeploymentStatus {
+    fn conditions(&self) -> &Vec<Condition> {
+        &self.conditions
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
 }
 
 /// A Git repository that the project includes.

@@ -2,13 +2,19 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use api::{Class, ConditionStatus, Fault, Reason, Time, annotation, conditions::ConditionWriter};
+use api::{Class, ConditionStatus, Fault, Reason, Time, annotation, conditions::HasConditions as _};
 use apply::{Action, Halt, Pruned, Reconciled, SetWaited};
 use kube::ResourceExt as _;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
 use super::DeployStatus;
-use crate::{DeploySpec, events, kind::DeployObject, message};
+use crate::{
+    DeploySpec,
+    conditions::{past, write},
+    events,
+    kind::DeployObject,
+    message,
+};
 
 /// Metadata key for the revision of an event.
 const REVISION: &str = "revision";
@@ -38,24 +44,13 @@ where
     O::Status: DeployStatus,
 {
     let mut status = object.status().cloned().unwrap_or_default();
-    let generation = object.meta().generation;
     let text = "Reconciliation in progress";
     let past = status.conditions().clone();
-    ConditionWriter::new(status.conditions_mut(), generation, now)
+    write(&mut status, object, now)
         .ready(ConditionStatus::Unknown, Reason::Progressing, text)
         .reconciling(Reason::Progressing, text)
         .finish(&past);
     status
-}
-
-fn past_conditions<O>(object: &O) -> &[api::Condition]
-where
-    O: DeployObject,
-    O::Status: DeployStatus,
-{
-    object
-        .status()
-        .map_or(&[][..], |status| status.conditions().as_slice())
 }
 
 /// Returns the outcome of a pass that could not deploy. Deployed objects stay, and so does the inventory.
@@ -68,17 +63,12 @@ where
     if let Some(revision) = revision {
         status.set_revision(revision, false);
     }
-    let generation = object.meta().generation;
-    let writer = ConditionWriter::new(status.conditions_mut(), generation, now).ready(
-        false,
-        fault.reason,
-        &fault.message,
-    );
+    let writer = write(&mut status, object, now).ready(false, fault.reason, &fault.message);
     let writer = match fault.class {
         Class::Stall => writer.stalled(fault.reason, &fault.message),
         _ => writer.reconciling(Reason::ProgressingWithRetry, &fault.message),
     };
-    writer.finish(past_conditions(object));
+    writer.finish(past(object));
     let severity = match fault.reason {
         Reason::Progressing => Severity::Trace,
         _ => Severity::Error,
@@ -109,8 +99,6 @@ where
     let failure = failure(done);
     let mut status = observed(object);
     status.set_revision(revision, failure.is_none());
-    status.set_inventory(&done.inventory);
-    let generation = object.meta().generation;
     let (reason, text) = match &failure {
         None => (
             Reason::ReconciliationSucceeded,
@@ -118,15 +106,11 @@ where
         ),
         Some((reason, text)) => (*reason, message::limit(text.clone(), message::MESSAGE_BYTES)),
     };
-    let mut writer = ConditionWriter::new(status.conditions_mut(), generation, now).ready(
-        failure.is_none(),
-        reason,
-        &text,
-    );
+    let mut writer = write(&mut status, object, now).ready(failure.is_none(), reason, &text);
     if failure.is_some() {
         writer = writer.reconciling(Reason::ProgressingWithRetry, &text);
     }
-    writer.finish(past_conditions(object));
+    writer.finish(past(object));
     let mut events = Vec::new();
     if let Some(changes) = changes(done) {
         events.push(event(

@@ -2,18 +2,14 @@
 
 use std::fmt::Debug;
 
-use api::Condition;
+use api::conditions::HasConditions;
 use objects::{ObjectRef, inventory::Entry};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A status with conditions, a revision and an inventory.
 pub trait DeployStatus:
-    Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static
+    HasConditions + Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static
 {
-    fn conditions(&self) -> &Vec<Condition>;
-
-    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
-
     fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>);
 
     /// The revision that was applied last.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ManualRequestResult;
-use crate::{Condition, schema};
+use crate::{Condition, conditions::HasConditions, schema};
 
 /// Observed state of the deployment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,6 +78,16 @@ pub struct KluctlDeploymentStatus {
     /// Counts of the last drift detection, or `no drift`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_drift_detection_result_message: Option<String>,
+}
+
+impl HasConditions for KluctlDeploymentStatus {
+    fn conditions(&self) -> &Vec<Condition> {
+        &self.conditions
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
 }
 
 /// Repository and directory of a project.

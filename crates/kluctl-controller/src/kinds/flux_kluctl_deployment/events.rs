@@ -45,41 +45,28 @@ pub(crate) fn of_done(
     next: Duration,
 ) -> Vec<EventDraft> {
     let past = object.status.clone().unwrap_or_default();
-    let revision = Some(report.revision.as_str());
     let news = news(object, status);
+    let draft = |severity, reason, message: String, is_end| {
+        event(severity, reason, message, Some(&report.revision), is_end)
+    };
     let mut events = Vec::new();
     if let Some(message) = spec::without_effect(&object.spec).filter(|_| spec_changed(object)) {
-        events.push(event(
-            Severity::Info,
-            Reason::Progressing,
-            message,
-            revision,
-            false,
-        ));
+        events.push(draft(Severity::Info, Reason::Progressing, message, false));
     }
     let command = spec::deploy_command(&object.spec);
-    for (command, done) in [(command, &report.deploy), ("prune", &report.prune)] {
+    let prune = report.prune.as_ref().filter(|done| !done.is_idle);
+    for (command, done) in [(command, report.deploy.as_ref()), ("prune", prune)] {
         let Some(done) = done else { continue };
-        if command == "prune" && done.is_idle {
-            continue;
-        }
         if done.errors.is_empty() {
             // New objects are seldom ready at once.
-            let reason = if reason == Reason::ValidateFailed {
-                Reason::Progressing
-            } else {
-                reason
+            let reason = match reason {
+                Reason::ValidateFailed => Reason::Progressing,
+                other => other,
             };
-            events.push(event(
-                Severity::Info,
-                reason,
-                done.message.clone(),
-                revision,
-                false,
-            ));
+            events.push(draft(Severity::Info, reason, done.message.clone(), false));
         } else if news {
             let message = message::command_failed(command, &done.errors);
-            events.push(event(Severity::Error, reason, message, revision, false));
+            events.push(draft(Severity::Error, reason, message, false));
         }
     }
     if !report.left.is_empty() {
@@ -87,29 +74,18 @@ pub(crate) fn of_done(
             "objects with a previous discriminator are left, because spec.prune is off: {}",
             message::quote(&report.left)
         );
-        events.push(event(Severity::Error, Reason::Progressing, left, revision, false));
+        events.push(draft(Severity::Error, Reason::Progressing, left, false));
     }
     let waited = conditions::is_true(&past.conditions, condition_type::RECONCILING);
     let waiting = conditions::is_true(&status.conditions, condition_type::RECONCILING);
     let asked = past.last_handled_reconcile_at != status.last_handled_reconcile_at;
-    if reason == Reason::ReconciliationSucceeded {
-        if news || asked || !events.is_empty() {
-            events.push(event(
-                Severity::Info,
-                reason,
-                message::finished(report.took, next),
-                revision,
-                true,
-            ));
-        }
+    let is_end = reason == Reason::ReconciliationSucceeded;
+    if is_end && (news || asked || !events.is_empty()) {
+        let message = message::finished(report.took, next);
+        events.push(draft(Severity::Info, reason, message, true));
     } else if reason == Reason::ValidateFailed && waited && !waiting {
-        events.push(event(
-            Severity::Error,
-            reason,
-            deployer::events::ready_message(&status.conditions).to_owned(),
-            revision,
-            false,
-        ));
+        let message = deployer::events::ready_message(&status.conditions).to_owned();
+        events.push(draft(Severity::Error, reason, message, false));
     }
     events
 }

@@ -256,17 +256,25 @@ pub(crate) enum Removal {
     Keep(KeepReason),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The reason why deployed objects stay, as events say it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeepReason {
+    #[error("what was deployed stays: neither delete nor prune is on")]
     NotAsked,
+    #[error("what was deployed stays: the object is suspended")]
     Suspended,
     /// A `gitops.kluctl.io` object of the same name took over.
+    #[error("what was deployed stays: gitops.kluctl.io took over")]
     HandedOver,
+    #[error("nothing is deleted: there is no discriminator")]
     NoDiscriminator,
+    #[error("nothing is deleted: the discriminator is not a valid label value")]
     InvalidDiscriminator,
+    #[error("nothing is deleted: the discriminator is also used by {0}")]
     Shared(String),
-    /// A common label is not a valid label.
+    #[error("nothing is deleted: status.commonLabels are not valid labels")]
     InvalidCommonLabels,
+    #[error("nothing is deleted: the labels of status.commonLabels are also used by {0}")]
     SharedCommonLabels(String),
 }
 

@@ -159,40 +159,11 @@ impl Controller {
     }
 
     fn report_retained(&self, object: &KluctlDeployment, kept: &KeepReason) {
-        let (severity, message) = match kept {
-            KeepReason::NotAsked => (
-                Severity::Trace,
-                "what was deployed stays: neither delete nor prune is on".to_owned(),
-            ),
-            KeepReason::Suspended => (
-                Severity::Info,
-                "what was deployed stays: the object is suspended".to_owned(),
-            ),
-            KeepReason::HandedOver => (
-                Severity::Info,
-                "what was deployed stays: gitops.kluctl.io took over".to_owned(),
-            ),
-            KeepReason::NoDiscriminator => (
-                Severity::Info,
-                "nothing is deleted: there is no discriminator".to_owned(),
-            ),
-            KeepReason::InvalidDiscriminator => (
-                Severity::Error,
-                "nothing is deleted: the discriminator is not a valid label value".to_owned(),
-            ),
-            KeepReason::Shared(other) => (
-                Severity::Error,
-                format!("nothing is deleted: the discriminator is also used by {other}"),
-            ),
-            KeepReason::InvalidCommonLabels => (
-                Severity::Error,
-                "nothing is deleted: status.commonLabels are not valid labels".to_owned(),
-            ),
-            KeepReason::SharedCommonLabels(other) => (
-                Severity::Error,
-                format!("nothing is deleted: the labels of status.commonLabels are also used by {other}"),
-            ),
+        let severity = match kept {
+            KeepReason::NotAsked => Severity::Trace,
+            KeepReason::Suspended | KeepReason::HandedOver | KeepReason::NoDiscriminator => Severity::Info,
+            _ => Severity::Error,
         };
-        self.parts.report_removal(object, severity, message);
+        self.parts.report_removal(object, severity, kept.to_string());
     }
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    Class, Condition, ConditionStatus, Fault, Reason, Time, annotation, condition_type,
-    conditions::{self, ConditionWriter},
+    Class, ConditionStatus, Fault, Reason, Time, annotation, condition_type, conditions,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use kube::ResourceExt;
@@ -15,7 +14,12 @@ use super::{
     report::{self, Errors, Report},
     spec,
 };
-use deployer::{SourceArtifact, message, schedule::since};
+use deployer::{
+    SourceArtifact,
+    conditions::{past, write},
+    message,
+    schedule::since,
+};
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,18 +218,6 @@ fn handled(object: &KluctlDeployment) -> KluctlDeploymentStatus {
         status.last_handled_reconcile_at = Some(value.clone());
     }
     status
-}
-
-fn write<'a>(
-    status: &'a mut KluctlDeploymentStatus,
-    object: &KluctlDeployment,
-    now: &'a Time,
-) -> ConditionWriter<'a> {
-    ConditionWriter::new(&mut status.conditions, object.metadata.generation, now)
-}
-
-fn past(object: &KluctlDeployment) -> &[Condition] {
-    object.status.as_ref().map_or(&[], |past| &past.conditions)
 }
 
 /// Returns the time since the deployment stopped being ready, or since it was last deployed.

@@ -1,11 +1,13 @@
 //! Conditions and messages of a status. Pure; the time is a parameter.
 
 use api::{
-    Condition, ConditionStatus, Reason, Time, condition_type,
-    conditions::{self, ConditionWriter},
+    ConditionStatus, Reason, Time, condition_type, conditions,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use deployer::message;
+use deployer::{
+    conditions::{past, write},
+    message,
+};
 use results::status_json::{count, description};
 
 use super::build::PrepareError;
@@ -23,18 +25,6 @@ pub(crate) fn set_progress(
         .ready(ConditionStatus::Unknown, Reason::Progressing, IN_PROGRESS)
         .reconciling(Reason::Progressing, what)
         .finish(&past);
-}
-
-fn write<'a>(
-    status: &'a mut KluctlDeploymentStatus,
-    object: &KluctlDeployment,
-    now: &'a Time,
-) -> ConditionWriter<'a> {
-    ConditionWriter::new(&mut status.conditions, object.metadata.generation, now)
-}
-
-fn past(object: &KluctlDeployment) -> &[Condition] {
-    object.status.as_ref().map_or(&[], |past| &past.conditions)
 }
 
 /// Returns the status at the start of the work on a new generation: Ready stays.
