@@ -5,14 +5,13 @@
 //! It is dropped silently if an annotation or a rule says so, and dropped with a note otherwise. The resulting patch is
 //! the only one that is ever applied by force.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use regex::Regex;
 use yaml::Value;
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, JsonPathError, bounded_regex},
+    jsonpath::{JsonPath, JsonPathError, Meter, Pattern, Patterns},
     managed::{self, Field, ManagedFields},
     meta,
     path::{self, Path},
@@ -56,13 +55,17 @@ enum Action {
 enum Matcher {
     All,
     Paths(HashSet<Path>),
-    Pattern(Regex),
-    Manager(Regex),
+    Pattern(Pattern),
+    Manager(Pattern),
 }
 
 struct Rule {
     action: Action,
     matcher: Matcher,
+    /// Annotation or field of the project.
+    origin: String,
+    /// Source of the path or pattern.
+    source: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +89,9 @@ pub fn resolve(
     causes: &[Cause],
 ) -> Result<Resolution, Error> {
     let owners = managed::managed_fields(live);
-    let rules = all_rules(live, local, policy)?;
+    let fields = OwnedFields::of(&owners);
+    let mut meter = Meter::default();
+    let rules = all_rules(live, local, policy, &mut meter)?;
     let (mut dropped, mut left) = (Vec::new(), Vec::new());
     for cause in causes {
         if cause.reason != "FieldManagerConflict" {
@@ -95,7 +100,8 @@ pub fn resolve(
                 reason: cause.reason.clone(),
             });
         }
-        let field = matching_field(&owners, cause)?;
+        let owned = fields.find(cause)?;
+        let field = owned.field;
         let missing = |side| Error::ConflictFieldMissing {
             message: cause.message.clone(),
             field: cause.field.clone(),
@@ -103,12 +109,12 @@ pub fn resolve(
         };
         let at_live = managed::locate(field, live).ok_or_else(|| missing("remote"))?;
         let at_local = managed::locate(field, local).ok_or_else(|| missing("local"))?;
-        let managers: Vec<&str> = owners
-            .iter()
-            .filter(|owner| owner.fields.contains(field))
-            .map(|owner| owner.manager.as_str())
-            .collect();
-        match decide(&rules, policy.overridden, &managers, &at_live, &at_local) {
+        let contest = Contest {
+            managers: &owned.managers,
+            at_live: &at_live,
+            at_local: &at_local,
+        };
+        match decide(&rules, policy.overridden, &contest, &mut meter)? {
             Some(Action::Force) => {}
             Some(Action::Ignore) => dropped.push(at_local),
             None => {
@@ -127,55 +133,106 @@ pub fn resolve(
     Ok(Resolution { patch, left })
 }
 
-fn matching_field<'a>(owners: &'a [ManagedFields], cause: &Cause) -> Result<&'a Field, Error> {
-    let mut found: Option<&Field> = None;
-    for field in owners.iter().flat_map(|owner| &owner.fields) {
-        if managed::display(field) != cause.field {
-            continue;
-        }
-        if found.is_some_and(|other| other != field) {
-            return Err(Error::ConflictFieldAmbiguous {
-                message: cause.message.clone(),
-                field: cause.field.clone(),
-            });
-        }
-        found = Some(field);
-    }
-    found.ok_or_else(|| Error::ConflictFieldUnknown {
-        message: cause.message.clone(),
-        field: cause.field.clone(),
-    })
+struct OwnedField<'a> {
+    field: &'a Field,
+    managers: Vec<&'a str>,
+    /// Another field has the same form in a cause.
+    is_ambiguous: bool,
 }
 
+/// The fields of all managers by their form in a cause.
+struct OwnedFields<'a>(HashMap<String, OwnedField<'a>>);
+
+impl<'a> OwnedFields<'a> {
+    fn of(owners: &'a [ManagedFields]) -> Self {
+        let mut fields: HashMap<String, OwnedField<'a>> = HashMap::new();
+        for owner in owners {
+            for field in &owner.fields {
+                let known = fields
+                    .entry(managed::display(field))
+                    .or_insert_with(|| OwnedField {
+                        field,
+                        managers: Vec::new(),
+                        is_ambiguous: false,
+                    });
+                known.is_ambiguous |= known.field != field;
+                if known.managers.last() != Some(&owner.manager.as_str()) {
+                    known.managers.push(&owner.manager);
+                }
+            }
+        }
+        Self(fields)
+    }
+
+    fn find(&self, cause: &Cause) -> Result<&OwnedField<'a>, Error> {
+        match self.0.get(&cause.field) {
+            Some(owned) if owned.is_ambiguous => Err(Error::ConflictFieldAmbiguous {
+                message: cause.message.clone(),
+                field: cause.field.clone(),
+            }),
+            Some(owned) => Ok(owned),
+            None => Err(Error::ConflictFieldUnknown {
+                message: cause.message.clone(),
+                field: cause.field.clone(),
+            }),
+        }
+    }
+}
+
+/// A field of the object that other managers own.
+struct Contest<'a> {
+    managers: &'a [&'a str],
+    at_live: &'a Path,
+    at_local: &'a Path,
+}
+
+/// Returns the action of the last rule for a field. Fails when the patterns of the rules search too much text.
 fn decide(
     rules: &[Rule],
     overridden: Managers,
-    managers: &[&str],
-    at_live: &Path,
-    at_local: &Path,
-) -> Option<Action> {
-    let matches = |rule: &&Rule| match &rule.matcher {
-        Matcher::All => true,
-        Matcher::Paths(paths) => paths.contains(at_live) || paths.contains(at_local),
-        Matcher::Pattern(pattern) => {
-            pattern.is_match(&path::canonical(at_local)) || pattern.is_match(&path::canonical(at_live))
+    contest: &Contest<'_>,
+    meter: &mut Meter,
+) -> Result<Option<Action>, Error> {
+    let texts = [
+        path::canonical(contest.at_local),
+        path::canonical(contest.at_live),
+    ];
+    let any = |pattern: &Pattern, texts: &[&str], meter: &mut Meter| {
+        for text in texts {
+            if pattern.is_match(text, meter)? {
+                return Ok(true);
+            }
         }
-        Matcher::Manager(pattern) => managers.iter().any(|manager| pattern.is_match(manager)),
+        Ok(false)
     };
-    match rules.iter().rev().find(matches) {
-        Some(rule) => Some(rule.action),
-        None => managers
-            .iter()
-            .any(|manager| overridden.contain(manager))
-            .then_some(Action::Force),
+    for rule in rules.iter().rev() {
+        let matches = match &rule.matcher {
+            Matcher::All => Ok(true),
+            Matcher::Paths(paths) => Ok(paths.contains(contest.at_live) || paths.contains(contest.at_local)),
+            Matcher::Pattern(pattern) => any(pattern, &texts.each_ref().map(String::as_str), meter),
+            Matcher::Manager(pattern) => any(pattern, contest.managers, meter),
+        };
+        let matches = matches.map_err(|reason: JsonPathError| Error::Pattern {
+            origin: rule.origin.clone(),
+            pattern: rule.source.clone(),
+            reason: reason.to_string(),
+        })?;
+        if matches {
+            return Ok(Some(rule.action));
+        }
     }
+    let mut managers = contest.managers.iter();
+    let is_overridden = managers.any(|manager| overridden.contain(manager));
+    Ok(is_overridden.then_some(Action::Force))
 }
 
 /// Returns the rules of the project, then of the object's annotations; later ones override earlier ones.
-fn all_rules(live: &Value, local: &Value, policy: Policy<'_>) -> Result<Vec<Rule>, Error> {
+fn all_rules(live: &Value, local: &Value, policy: Policy<'_>, meter: &mut Meter) -> Result<Vec<Rule>, Error> {
     let mut rules = Rules {
         live,
         local,
+        meter,
+        memory: Patterns::default(),
         list: Vec::new(),
     };
     let reference = ObjectRef::of(local).ok();
@@ -212,18 +269,25 @@ fn numbered<'a>(object: &'a Value, name: Option<&str>) -> Vec<(&'a str, &'a str)
 struct Rules<'a> {
     live: &'a Value,
     local: &'a Value,
+    meter: &'a mut Meter,
+    memory: Patterns,
     list: Vec<Rule>,
 }
 
 impl Rules<'_> {
-    fn push(&mut self, action: Action, matcher: Matcher) {
-        self.list.push(Rule { action, matcher });
+    fn push(&mut self, action: Action, matcher: Matcher, origin: &str, source: &str) {
+        self.list.push(Rule {
+            action,
+            matcher,
+            origin: origin.to_owned(),
+            source: source.to_owned(),
+        });
     }
 
     fn annotations(&mut self, action: Action, names: ConflictNames) -> Result<(), Error> {
         let local = self.local;
         if is_marked(local, names.all) {
-            self.push(action, Matcher::All);
+            self.push(action, Matcher::All, "", "");
         }
         for (annotation, text) in numbered(local, names.manager) {
             let origin = format!("annotation {annotation}");
@@ -238,16 +302,16 @@ impl Rules<'_> {
     fn pattern(
         &mut self,
         action: Action,
-        matcher: fn(Regex) -> Matcher,
+        matcher: fn(Pattern) -> Matcher,
         origin: &str,
         text: &str,
     ) -> Result<(), Error> {
-        let pattern = bounded_regex(text).map_err(|reason| Error::Pattern {
+        let pattern = self.memory.compile(text).map_err(|reason| Error::Pattern {
             origin: origin.to_owned(),
             pattern: text.to_owned(),
             reason: reason.to_string(),
         })?;
-        self.push(action, matcher(pattern));
+        self.push(action, matcher(pattern), origin, text);
         Ok(())
     }
 
@@ -258,9 +322,11 @@ impl Rules<'_> {
             reason: reason.to_string(),
         };
         let parsed = JsonPath::parse(text).map_err(invalid)?;
-        let mut paths: HashSet<Path> = parsed.find(self.local).map_err(invalid)?.into_iter().collect();
-        paths.extend(parsed.find(self.live).map_err(invalid)?);
-        self.push(action, Matcher::Paths(paths));
+        let mut paths = HashSet::new();
+        for object in [self.local, self.live] {
+            paths.extend(parsed.find_within(object, self.meter).map_err(invalid)?);
+        }
+        self.push(action, Matcher::Paths(paths), origin, text);
         Ok(())
     }
 }

@@ -6,7 +6,9 @@
 
 mod error;
 mod eval;
+mod meter;
 mod parse;
+mod pattern;
 mod wrap;
 
 #[cfg(test)]
@@ -17,9 +19,9 @@ use yaml::{Map, Value};
 use crate::path::Path;
 
 pub use error::{JsonPathError, PatternError, WrapError};
+pub use meter::Meter;
+pub use pattern::{Pattern, Patterns, bounded_regex};
 
-/// The maximum number of values that one evaluation visits, so that a hostile path cannot block the process.
-const MAX_VISITS: usize = 1_000_000;
 /// The maximum length of a path, in bytes.
 const MAX_LENGTH: usize = 4096;
 /// The maximum nesting of filters.
@@ -69,7 +71,7 @@ enum Filter {
     Not(Box<Filter>),
     Exists(Operand),
     Compare(Operand, Comparison, Operand),
-    Matches(Operand, regex::Regex),
+    Matches(Operand, Pattern),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,9 +105,18 @@ impl JsonPath {
     /// Returns the paths of all matches in a value: each path once, in the order of the value.
     ///
     /// # Errors
-    /// Fails when the evaluation visits more than a million values.
+    /// Fails when the evaluation visits more than a million values, or its patterns search too much text.
     pub fn find(&self, root: &Value) -> Result<Vec<Path>, JsonPathError> {
-        eval::find(&self.segments, root)
+        eval::find(&self.segments, root, &mut Meter::of_path())
+    }
+
+    /// Returns the paths of all matches as [`JsonPath::find`] does, and charges the work to a meter that the paths for
+    /// an object share.
+    ///
+    /// # Errors
+    /// Fails when the meter is used up.
+    pub fn find_within(&self, root: &Value, meter: &mut Meter) -> Result<Vec<Path>, JsonPathError> {
+        eval::find(&self.segments, root, meter)
     }
 
     /// Returns a map that has a value at this path, as setting the path in an empty map does.
@@ -116,22 +127,4 @@ impl JsonPath {
     pub fn wrap(&self, value: Value) -> Result<Map, WrapError> {
         wrap::wrap(&self.segments, value)
     }
-}
-
-/// Compiles a regular expression of a user, up to a compiled size of 1 MiB.
-///
-/// # Errors
-/// Fails when the syntax is invalid or the compiled expression is too large.
-pub fn bounded_regex(pattern: &str) -> Result<regex::Regex, PatternError> {
-    regex::RegexBuilder::new(pattern)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => PatternError::TooLarge,
-            other => {
-                let message = other.to_string();
-                let last = message.lines().last().unwrap_or_default();
-                PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
-            }
-        })
 }

@@ -3,6 +3,8 @@
 //! Everything here is a function of values: no network, no clock, no randomness, no environment. The live object, the
 //! time and the names of annotations ([`Vocabulary`]) are passed in.
 
+#[cfg(test)]
+mod bounds;
 pub mod conflict;
 pub mod diff;
 pub mod edits;

@@ -1,11 +1,10 @@
 //! Normalization: brings two states of an object into a form in which only differences that matter are left.
 
-use regex::Regex;
 use yaml::{Map, Value};
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, bounded_regex},
+    jsonpath::{JsonPath, JsonPathError, Meter, Pattern, Patterns},
     meta, path,
     rules::IgnoreRule,
     vocabulary::{Vocabulary, is_marked},
@@ -15,7 +14,9 @@ use crate::{
 pub struct Ignore {
     everything: bool,
     paths: Vec<(String, String, JsonPath)>,
-    patterns: Vec<Regex>,
+    /// With their origins and sources.
+    patterns: Vec<(String, String, Pattern)>,
+    memory: Patterns,
 }
 
 impl Ignore {
@@ -72,12 +73,13 @@ impl Ignore {
     }
 
     fn add_pattern(&mut self, origin: &str, pattern: &str) -> Result<(), Error> {
-        let compiled = bounded_regex(pattern).map_err(|reason| Error::Pattern {
+        let compiled = self.memory.compile(pattern).map_err(|reason| Error::Pattern {
             origin: origin.to_owned(),
             pattern: pattern.to_owned(),
             reason: reason.to_string(),
         })?;
-        self.patterns.push(compiled);
+        self.patterns
+            .push((origin.to_owned(), pattern.to_owned(), compiled));
         Ok(())
     }
 
@@ -86,32 +88,49 @@ impl Ignore {
             *object = Value::Map(Map::new());
             return Ok(());
         }
+        let mut meter = Meter::default();
         for (origin, text, parsed) in &self.paths {
-            let found = parsed.find(object).map_err(|reason| Error::JsonPath {
-                origin: origin.clone(),
-                path: text.clone(),
-                reason: reason.to_string(),
-            })?;
+            let found = parsed
+                .find_within(object, &mut meter)
+                .map_err(|reason| Error::JsonPath {
+                    origin: origin.clone(),
+                    path: text.clone(),
+                    reason: reason.to_string(),
+                })?;
             path::remove_all(object, found);
         }
         if !self.patterns.is_empty() {
-            let matching = path::leaves(object)
-                .into_iter()
-                .filter(|leaf| {
-                    let text = path::canonical(leaf);
-                    self.patterns.iter().any(|pattern| pattern.is_match(&text))
-                })
-                .collect();
+            let mut matching = Vec::new();
+            path::each_leaf(object, &mut |leaf, text| {
+                if self.is_ignored(text, &mut meter)? {
+                    matching.push(leaf.to_vec());
+                }
+                Ok::<_, Error>(())
+            })?;
             path::remove_all(object, matching);
         }
         Ok(())
+    }
+
+    fn is_ignored(&self, path: &str, meter: &mut Meter) -> Result<bool, Error> {
+        for (origin, text, pattern) in &self.patterns {
+            let failed = |reason: JsonPathError| Error::Pattern {
+                origin: origin.clone(),
+                pattern: text.clone(),
+                reason: reason.to_string(),
+            };
+            if pattern.is_match(path, meter).map_err(failed)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
 /// Returns the object without the fields that the API server and controllers add, and without the ignored ones.
 ///
 /// # Errors
-/// Fails when an ignored JSON path matches too many values.
+/// Fails when the ignored JSON paths match too many values, or the patterns search too much text.
 pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
     let mut object = object.clone();
     whole_numbers(&mut object);

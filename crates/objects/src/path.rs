@@ -1,5 +1,7 @@
 //! Paths of fields, and their canonical form.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use yaml::Value;
 
 /// One step into a value.
@@ -27,25 +29,29 @@ impl From<usize> for Key {
 #[must_use]
 pub fn canonical(path: &[Key]) -> String {
     let mut text = String::new();
-    for (i, key) in path.iter().enumerate() {
-        match key {
-            Key::Index(index) => text.push_str(&format!("[{index}]")),
-            Key::Field(name) if is_identifier(name) => {
-                if i > 0 {
-                    text.push('.');
-                }
-                text.push_str(name);
-            }
-            Key::Field(name) => {
-                if i == 0 {
-                    text.push('$');
-                }
-                let quote = if name.contains('"') { '\'' } else { '"' };
-                text.push_str(&format!("[{quote}{name}{quote}]"));
-            }
-        }
+    for key in path {
+        push_key(&mut text, key);
     }
     text
+}
+
+fn push_key(text: &mut String, key: &Key) {
+    match key {
+        Key::Index(index) => text.push_str(&format!("[{index}]")),
+        Key::Field(name) if is_identifier(name) => {
+            if !text.is_empty() {
+                text.push('.');
+            }
+            text.push_str(name);
+        }
+        Key::Field(name) => {
+            if text.is_empty() {
+                text.push('$');
+            }
+            let quote = if name.contains('"') { '\'' } else { '"' };
+            text.push_str(&format!("[{quote}{name}{quote}]"));
+        }
+    }
 }
 
 /// At least two characters, none of them special: a single letter is written in brackets.
@@ -80,51 +86,74 @@ pub fn set(value: &mut Value, path: &[Key], new: Value) {
 }
 
 /// Removes the values at the paths; missing ones are skipped.
-pub fn remove_all(value: &mut Value, mut paths: Vec<Path>) {
+pub fn remove_all(value: &mut Value, paths: Vec<Path>) {
+    let mut of_parents: BTreeMap<Path, BTreeSet<Key>> = BTreeMap::new();
+    for mut path in paths {
+        if let Some(last) = path.pop() {
+            of_parents.entry(path).or_default().insert(last);
+        }
+    }
     // From the end, so that the remaining indexes stay valid.
-    paths.sort_unstable();
-    paths.dedup();
-    for path in paths.iter().rev() {
-        let Some((last, parent)) = path.split_last() else {
-            continue;
-        };
-        match (get_mut(value, parent), last) {
-            (Some(Value::Map(map)), Key::Field(name)) => {
-                map.remove(name);
-            }
-            (Some(Value::Seq(items)), Key::Index(index)) if *index < items.len() => {
-                items.remove(*index);
+    for (parent, keys) in of_parents.iter().rev() {
+        match get_mut(value, parent) {
+            Some(Value::Map(map)) => match keys.first() {
+                Some(Key::Field(name)) if keys.len() == 1 => drop(map.remove(name)),
+                _ => map.retain(|name, _| !keys.contains(&Key::from(name))),
+            },
+            Some(Value::Seq(items)) => {
+                let mut index = 0;
+                items.retain(|_| {
+                    index += 1;
+                    !keys.contains(&Key::Index(index - 1))
+                });
             }
             _ => {}
         }
     }
 }
 
-/// Returns the paths of all leaves: scalars, and maps and lists without members.
+/// Returns the paths of all leaves: scalars, and maps and lists without members. Together they may be much larger than the value.
 #[must_use]
 pub fn leaves(value: &Value) -> Vec<Path> {
     let mut found = Vec::new();
-    collect_leaves(value, &mut Vec::new(), &mut found);
+    let collected: Result<(), std::convert::Infallible> = each_leaf(value, &mut |path, _| {
+        found.push(path.to_vec());
+        Ok(())
+    });
+    let Ok(()) = collected;
     found
 }
 
-fn collect_leaves(value: &Value, at: &mut Path, found: &mut Vec<Path>) {
+/// Calls `visit` with the path of each leaf and its canonical form, until the first error. It holds one path at a time.
+pub fn each_leaf<E>(value: &Value, visit: &mut impl FnMut(&[Key], &str) -> Result<(), E>) -> Result<(), E> {
+    visit_leaves(value, &mut Vec::new(), &mut String::new(), visit)
+}
+
+fn visit_leaves<E>(
+    value: &Value,
+    at: &mut Path,
+    text: &mut String,
+    visit: &mut impl FnMut(&[Key], &str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut member = |key: Key, member: &Value| {
+        let length = text.len();
+        push_key(text, &key);
+        at.push(key);
+        let visited = visit_leaves(member, at, text, visit);
+        at.pop();
+        text.truncate(length);
+        visited
+    };
     match value {
         Value::Map(map) if !map.is_empty() => {
-            for (name, member) in map {
-                at.push(Key::from(name));
-                collect_leaves(member, at, found);
-                at.pop();
-            }
+            let mut members = map.iter();
+            members.try_for_each(|(name, value)| member(Key::from(name), value))
         }
         Value::Seq(items) if !items.is_empty() => {
-            for (index, member) in items.iter().enumerate() {
-                at.push(Key::Index(index));
-                collect_leaves(member, at, found);
-                at.pop();
-            }
+            let mut members = items.iter().enumerate();
+            members.try_for_each(|(index, value)| member(Key::Index(index), value))
         }
-        _ => found.push(at.clone()),
+        _ => visit(at, text),
     }
 }
 

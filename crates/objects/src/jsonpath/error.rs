@@ -36,12 +36,16 @@ pub enum JsonPathError {
     Pattern(#[from] PatternError),
     #[error("it leads to too many values: make it more specific")]
     TooManyValues,
+    #[error("its patterns search too much text: use fewer or smaller ones")]
+    TooMuchMatching,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("it is too large")]
     TooLarge,
+    #[error("the patterns for the object are too many: use fewer or smaller ones")]
+    TooMany,
     #[error("{0}")]
     Syntax(String),
 }

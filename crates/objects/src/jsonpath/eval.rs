@@ -1,112 +1,142 @@
 //! The evaluation of paths.
 
-use std::{cmp::Ordering, collections::HashSet};
+use std::{cmp::Ordering, collections::HashSet, rc::Rc};
 
 use yaml::Value;
 
-use super::{Comparison, Filter, JsonPathError, MAX_VISITS, Operand, Segment, Selector};
+use super::{Comparison, Filter, JsonPathError, Meter, Operand, Segment, Selector};
 use crate::path::{Key, Path};
 
-pub(super) fn find(segments: &[Segment], root: &Value) -> Result<Vec<Path>, JsonPathError> {
-    let mut evaluation = Evaluation { root, visits: 0 };
-    let found = evaluation.walk(segments, vec![(Path::new(), root)])?;
-    Ok(found.into_iter().map(|(path, _)| path).collect())
+pub(super) fn find(
+    segments: &[Segment],
+    root: &Value,
+    meter: &mut Meter,
+) -> Result<Vec<Path>, JsonPathError> {
+    let mut evaluation = Evaluation { root, meter };
+    let found = evaluation.walk(segments, vec![(None, root)])?;
+    found
+        .into_iter()
+        .map(|(steps, _)| evaluation.path(steps.as_ref()))
+        .collect()
 }
 
-type Matches<'v> = Vec<(Path, &'v Value)>;
+/// The last step to a value. Values below it share it.
+#[derive(Debug)]
+struct Step<'v> {
+    key: Member<'v>,
+    above: Option<Rc<Step<'v>>>,
+}
 
-struct Evaluation<'v> {
+#[derive(Debug, Clone, Copy)]
+enum Member<'v> {
+    Field(&'v str),
+    Index(usize),
+}
+
+type Steps<'v> = Option<Rc<Step<'v>>>;
+type Matches<'v> = Vec<(Steps<'v>, &'v Value)>;
+
+struct Evaluation<'v, 'm> {
     root: &'v Value,
-    visits: usize,
+    meter: &'m mut Meter,
 }
 
-impl<'v> Evaluation<'v> {
-    fn visit(&mut self) -> Result<(), JsonPathError> {
-        self.visits += 1;
-        if self.visits > MAX_VISITS {
-            return Err(JsonPathError::TooManyValues);
-        }
-        Ok(())
-    }
-
-    fn walk(&mut self, segments: &[Segment], start: Matches<'v>) -> Result<Matches<'v>, JsonPathError> {
+impl<'v> Evaluation<'v, '_> {
+    fn walk(&mut self, segments: &'v [Segment], start: Matches<'v>) -> Result<Matches<'v>, JsonPathError> {
         let mut found = start;
         for segment in segments {
             let mut next = Vec::new();
-            for (path, value) in found {
+            for (steps, value) in found {
                 match segment {
-                    Segment::Descendants => self.descend(path, value, &mut next)?,
+                    Segment::Descendants => self.descend(steps, value, &mut next)?,
                     Segment::Children(selectors) => {
                         for selector in selectors {
-                            self.select(selector, &path, value, &mut next)?;
+                            self.select(selector, &steps, value, &mut next)?;
                         }
                     }
                 }
             }
+            // A value of a tree has one path.
             let mut seen = HashSet::new();
-            next.retain(|(path, _)| seen.insert(path.clone()));
+            next.retain(|(_, value)| seen.insert(std::ptr::from_ref(*value)));
             found = next;
         }
         Ok(found)
     }
 
-    fn descend(&mut self, path: Path, value: &'v Value, into: &mut Matches<'v>) -> Result<(), JsonPathError> {
-        self.visit()?;
-        for (key, member) in members(value) {
-            let mut below = path.clone();
-            below.push(key);
-            self.descend(below, member, into)?;
+    /// Returns the keys of steps, whose strings are copied.
+    fn path(&mut self, mut steps: Option<&Rc<Step<'v>>>) -> Result<Path, JsonPathError> {
+        let mut path = Path::new();
+        while let Some(step) = steps {
+            path.push(match step.key {
+                Member::Field(name) => {
+                    self.meter.text(name.len())?;
+                    Key::from(name)
+                }
+                Member::Index(index) => Key::Index(index),
+            });
+            steps = step.above.as_ref();
         }
-        into.push((path, value));
+        path.reverse();
+        Ok(path)
+    }
+
+    fn descend(
+        &mut self,
+        steps: Steps<'v>,
+        value: &'v Value,
+        into: &mut Matches<'v>,
+    ) -> Result<(), JsonPathError> {
+        self.meter.visit(1)?;
+        for (key, member) in members(value) {
+            self.descend(below(key, &steps), member, into)?;
+        }
+        into.push((steps, value));
         Ok(())
     }
 
     fn select(
         &mut self,
-        selector: &Selector,
-        path: &Path,
+        selector: &'v Selector,
+        steps: &Steps<'v>,
         value: &'v Value,
         into: &mut Matches<'v>,
     ) -> Result<(), JsonPathError> {
-        let mut push = |key: Key, member: &'v Value| {
-            let mut below = path.clone();
-            below.push(key);
-            into.push((below, member));
-        };
+        let mut push = |key: Member<'v>, member: &'v Value| into.push((below(key, steps), member));
         match selector {
             Selector::Name(name) => {
-                self.visit()?;
+                self.meter.visit(1)?;
                 if let Some(member) = value.get(name) {
-                    push(Key::from(name.as_str()), member);
+                    push(Member::Field(name), member);
                 }
             }
             Selector::Index(index) => {
-                self.visit()?;
+                self.meter.visit(1)?;
                 let items = value.as_seq().unwrap_or_default();
                 if let Some((index, member)) =
                     absolute(*index, items.len()).and_then(|i| Some((i, items.get(i)?)))
                 {
-                    push(Key::Index(index), member);
+                    push(Member::Index(index), member);
                 }
             }
             Selector::Wildcard => {
                 for (key, member) in members(value) {
-                    self.visit()?;
+                    self.meter.visit(1)?;
                     push(key, member);
                 }
             }
             Selector::Slice { start, end, step } => {
                 let items = value.as_seq().unwrap_or_default();
                 for index in slice(*start, *end, *step, items.len()) {
-                    self.visit()?;
+                    self.meter.visit(1)?;
                     if let Some(member) = items.get(index) {
-                        push(Key::Index(index), member);
+                        push(Member::Index(index), member);
                     }
                 }
             }
             Selector::Filter(filter) => {
                 for (key, member) in members(value) {
-                    self.visit()?;
+                    self.meter.visit(1)?;
                     if self.holds(filter, member)? {
                         push(key, member);
                     }
@@ -116,49 +146,83 @@ impl<'v> Evaluation<'v> {
         Ok(())
     }
 
-    fn holds(&mut self, filter: &Filter, value: &'v Value) -> Result<bool, JsonPathError> {
+    fn holds(&mut self, filter: &'v Filter, value: &'v Value) -> Result<bool, JsonPathError> {
         Ok(match filter {
             Filter::Or(left, right) => self.holds(left, value)? || self.holds(right, value)?,
             Filter::And(left, right) => self.holds(left, value)? && self.holds(right, value)?,
             Filter::Not(inner) => !self.holds(inner, value)?,
             Filter::Exists(operand) => self.operand(operand, value)?.is_some(),
-            Filter::Matches(operand, pattern) => self
-                .operand(operand, value)?
-                .as_ref()
-                .and_then(Value::as_str)
-                .is_some_and(|text| pattern.is_match(text)),
+            Filter::Matches(operand, pattern) => {
+                match self.operand(operand, value)?.and_then(Value::as_str) {
+                    Some(text) => pattern.is_match(text, self.meter)?,
+                    None => false,
+                }
+            }
             Filter::Compare(left, comparison, right) => {
                 let (left, right) = (self.operand(left, value)?, self.operand(right, value)?);
-                compares(left.as_ref(), *comparison, right.as_ref())
+                self.compares(left, *comparison, right)?
             }
         })
     }
 
     /// Returns the first value of an operand.
-    fn operand(&mut self, operand: &Operand, value: &'v Value) -> Result<Option<Value>, JsonPathError> {
+    fn operand(
+        &mut self,
+        operand: &'v Operand,
+        value: &'v Value,
+    ) -> Result<Option<&'v Value>, JsonPathError> {
+        self.meter.visit(1)?;
         let (segments, start) = match operand {
-            Operand::Literal(literal) => return Ok(Some(literal.clone())),
+            Operand::Literal(literal) => return Ok(Some(literal)),
             Operand::Current(segments) => (segments, value),
             Operand::Root(segments) => (segments, self.root),
         };
-        let found = self.walk(segments, vec![(Path::new(), start)])?;
-        Ok(found.first().map(|(_, value)| (*value).clone()))
+        let found = self.walk(segments, vec![(None, start)])?;
+        Ok(found.first().map(|(_, value)| *value))
+    }
+
+    fn compares(
+        &mut self,
+        left: Option<&Value>,
+        comparison: Comparison,
+        right: Option<&Value>,
+    ) -> Result<bool, JsonPathError> {
+        let order = match (left, right) {
+            (Some(left), Some(right)) => {
+                match (left.as_f64(), right.as_f64(), left.as_str(), right.as_str()) {
+                    (Some(a), Some(b), ..) => a.partial_cmp(&b),
+                    (.., Some(a), Some(b)) => {
+                        self.meter.text(a.len().min(b.len()))?;
+                        Some(a.cmp(b))
+                    }
+                    _ if self.meter.equal(left, right)? => Some(Ordering::Equal),
+                    _ => None,
+                }
+            }
+            (None, None) => Some(Ordering::Equal),
+            _ => None,
+        };
+        Ok(match comparison {
+            Comparison::Equal => order == Some(Ordering::Equal),
+            Comparison::NotEqual => order != Some(Ordering::Equal),
+            Comparison::Less => order == Some(Ordering::Less),
+            Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Comparison::Greater => order == Some(Ordering::Greater),
+            Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        })
     }
 }
 
-fn members(value: &Value) -> Vec<(Key, &Value)> {
-    match value {
-        Value::Map(map) => map
-            .iter()
-            .map(|(name, member)| (Key::from(name), member))
-            .collect(),
-        Value::Seq(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (Key::Index(index), item))
-            .collect(),
-        _ => Vec::new(),
-    }
+fn below<'v>(key: Member<'v>, steps: &Steps<'v>) -> Steps<'v> {
+    let above = steps.clone();
+    Some(Rc::new(Step { key, above }))
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (Member<'_>, &Value)> {
+    let fields = value.as_map().into_iter().flatten();
+    let items = value.as_seq().into_iter().flatten().enumerate();
+    let fields = fields.map(|(name, member)| (Member::Field(name), member));
+    fields.chain(items.map(|(index, item)| (Member::Index(index), item)))
 }
 
 fn absolute(index: i64, len: usize) -> Option<usize> {
@@ -185,26 +249,5 @@ fn slice(start: Option<i64>, end: Option<i64>, step: i64, len: usize) -> Vec<usi
         Vec::new()
     } else {
         range.step_by(step).collect()
-    }
-}
-
-fn compares(left: Option<&Value>, comparison: Comparison, right: Option<&Value>) -> bool {
-    let order = match (left, right) {
-        (Some(left), Some(right)) => match (left.as_f64(), right.as_f64(), left.as_str(), right.as_str()) {
-            (Some(a), Some(b), ..) => a.partial_cmp(&b),
-            (.., Some(a), Some(b)) => Some(a.cmp(b)),
-            _ if left == right => Some(Ordering::Equal),
-            _ => None,
-        },
-        (None, None) => Some(Ordering::Equal),
-        _ => None,
-    };
-    match comparison {
-        Comparison::Equal => order == Some(Ordering::Equal),
-        Comparison::NotEqual => order != Some(Ordering::Equal),
-        Comparison::Less => order == Some(Ordering::Less),
-        Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Comparison::Greater => order == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
     }
 }

@@ -3,7 +3,7 @@
 use yaml::Value;
 
 use super::{
-    Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Segment, Selector, bounded_regex,
+    Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Pattern, Patterns, Segment, Selector,
 };
 
 pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
@@ -14,6 +14,7 @@ pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
         rest: text.trim(),
         whole: text.trim(),
         depth: 0,
+        patterns: Patterns::default(),
     };
     if parser.rest.is_empty() {
         return Err(JsonPathError::Empty);
@@ -39,6 +40,7 @@ struct Parser<'a> {
     rest: &'a str,
     whole: &'a str,
     depth: u32,
+    patterns: Patterns,
 }
 
 impl<'a> Parser<'a> {
@@ -277,7 +279,7 @@ impl<'a> Parser<'a> {
         Ok(Filter::Exists(left))
     }
 
-    fn pattern(&mut self) -> Result<regex::Regex, JsonPathError> {
+    fn pattern(&mut self) -> Result<Pattern, JsonPathError> {
         self.space();
         let text = if matches!(self.peek(), Some('\'' | '"')) {
             self.quoted()?
@@ -290,7 +292,7 @@ impl<'a> Parser<'a> {
             self.rest = rest.get(1..).unwrap_or_default();
             text.to_owned()
         };
-        Ok(bounded_regex(&text)?)
+        Ok(self.patterns.compile(&text)?)
     }
 
     fn operand(&mut self) -> Result<Operand, JsonPathError> {
