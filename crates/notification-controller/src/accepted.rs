@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use api::Event;
-use tokio::sync::OwnedSemaphorePermit;
+use limits::Share;
+use parking_lot::Mutex;
 
 use crate::journal::Ticket;
 
@@ -13,16 +14,24 @@ pub(crate) struct Accepted {
     /// Keeps the event in the journal.
     pub(crate) ticket: Arc<Ticket>,
     /// The event's share of the memory for waiting events.
-    _share: OwnedSemaphorePermit,
+    _share: Share,
+    /// Its share of the events that wait until they are matched.
+    waiting: Mutex<Option<Share>>,
 }
 
 impl Accepted {
-    pub(crate) fn new(event: Event, ticket: Ticket, share: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(event: Event, ticket: Ticket, share: Share, waiting: Option<Share>) -> Self {
         Self {
             event: Arc::new(event),
             ticket: Arc::new(ticket),
             _share: share,
+            waiting: Mutex::new(waiting),
         }
+    }
+
+    /// Notes that the Alerts of the event are known.
+    pub(crate) fn matched(&self) {
+        self.waiting.lock().take();
     }
 }
 

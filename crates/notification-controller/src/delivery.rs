@@ -13,6 +13,7 @@ mod identity;
 mod job;
 mod lanes;
 mod matching;
+mod memory;
 mod message;
 mod nats;
 mod notice;
@@ -55,8 +56,9 @@ pub(crate) use reports::Reports;
 pub(crate) use routes::Routes;
 pub(crate) use sender::Sender;
 
-/// Maximum number of events that are matched at the same time: matching may wait for the labels of an object.
-const MATCHING: usize = 8;
+/// Maximum number of events that are matched at the same time: matching may wait for the labels of an object, or for expressions of one
+/// namespace. Namespaces share the events that wait.
+const MATCHING: usize = 1024;
 
 pub(crate) struct Dispatcher {
     store: Store,
@@ -140,6 +142,7 @@ impl Dispatcher {
         } else {
             tracing::info!(kind, namespace, name, alerts = matched, "dispatching event");
         }
+        accepted.matched();
         accepted.ticket.release();
     }
 

@@ -19,6 +19,11 @@ pub enum Error {
     RefusedAddress(Refusal),
     #[error("Secret '{0}' not found in the namespace of the provider")]
     NoSecret(String),
+    /// A name in the spec is not one of an object. It is in no request.
+    #[error(
+        "{field}: {name:?} is not a valid name: use the name of an object, at most 253 letters, digits, '-' and '.'"
+    )]
+    BadName { field: &'static str, name: String },
     #[error("cannot read Secret '{0}': {1}")]
     UnreadableSecret(String, String),
     #[error("Secret '{secret}', key {key}: {why}")]
@@ -50,6 +55,9 @@ pub enum Error {
     Answer,
     #[error("{0}")]
     Protocol(&'static str),
+    /// There is no thread, or the work on it ended early.
+    #[error("the controller has no thread for it now")]
+    Busy,
     #[error("the event cannot be encoded")]
     Encoding,
     #[error("the host of the address cannot be resolved")]
@@ -79,7 +87,7 @@ impl Error {
     #[must_use]
     pub(crate) fn is_outage(&self) -> bool {
         match self {
-            Self::TimedOut(_) | Self::Unreachable(_) | Self::UnreadableSecret(..) => true,
+            Self::TimedOut(_) | Self::Unreachable(_) | Self::UnreadableSecret(..) | Self::Busy => true,
             Self::Status(status) => matches!(status, 429 | 500 | 502..=599),
             _ => false,
         }

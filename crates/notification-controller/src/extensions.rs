@@ -62,8 +62,14 @@ pub(crate) fn asks_for_commits(alert: &Alert) -> bool {
     asked.and_then(|text| flag(text)).unwrap_or_default()
 }
 
-/// Returns the annotations without effect, each with the reason; `takes` are the events that the Provider of the Alert takes, if known.
-pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
+/// Returns the template of an Alert, of any length.
+pub(crate) fn template_annotation(alert: &Alert) -> Option<&str> {
+    alert.annotations().get(TEMPLATE).map(String::as_str)
+}
+
+/// Returns the annotations without effect, each with the reason; `takes` are the events that the Provider of the Alert takes, if known, and
+/// `mistake` is the result of [`template::mistake`].
+pub(crate) fn problems(alert: &Alert, takes: Option<Takes>, mistake: Option<&str>) -> Vec<String> {
     let ours = alert
         .annotations()
         .iter()
@@ -79,7 +85,7 @@ pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
         DIGEST if takes.is_some_and(|takes| Extensions::of(alert).digest_for(takes).is_none()) => {
             Some("the type of the Provider has no digests, events are sent at once".to_owned())
         }
-        TEMPLATE => template::mistake(value),
+        TEMPLATE => mistake.map(str::to_owned),
         _ if !KNOWN.contains(&name) => Some(format!("unknown; known are {}", KNOWN.join(", "))),
         _ => None,
     };
@@ -152,7 +158,7 @@ mod tests {
         assert_eq!(all.digest_for(Takes::News), Some(Duration::from_secs(600)));
         assert_eq!(all.digest_for(Takes::Commits), None);
         assert!(all.tracks());
-        assert!(problems(&alert(&annotations), Some(Takes::All)).is_empty());
+        assert!(problems(&alert(&annotations), Some(Takes::All), None).is_empty());
     }
 
     #[test]
@@ -173,7 +179,7 @@ mod tests {
             ("weir.io/failure-treshold", "3", None),
         ] {
             let alert = alert(&json!({name: value}));
-            let said = problems(&alert, takes);
+            let said = problems(&alert, takes, None);
             assert!(
                 said.len() == 1 && said[0].starts_with(&format!("annotation {name} has no effect: ")),
                 "{said:?}"

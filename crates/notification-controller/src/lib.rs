@@ -10,6 +10,9 @@
 mod accepted;
 pub mod alerts;
 mod body;
+#[cfg(test)]
+mod bounds;
+mod compute;
 pub mod delivery;
 mod error;
 mod event;
@@ -20,6 +23,7 @@ mod flags;
 mod fuzz;
 mod journal;
 mod kinds;
+mod log_limit;
 mod metrics;
 mod name;
 pub mod providers;
@@ -115,14 +119,19 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         Arc::clone(dispatcher.sender()),
         reports,
     );
-    let secrets = match flags.watches_secrets() {
-        true => vec![receivers::secret_triggers(&ctx, index, flags.config_selector())],
-        false => Vec::new(),
-    };
+    let mut receiver_triggers = vec![index.collisions()];
+    if flags.watches_secrets() {
+        let secrets = receivers::secret_triggers(&ctx, index.clone(), flags.config_selector());
+        receiver_triggers.push(secrets);
+    }
     tokio::try_join!(
         run_kind(&ctx, alerts, options(vec![of_alerts.boxed()])),
         run_kind(&ctx, providers, options(vec![of_providers.boxed()])),
-        run_kind(&ctx, Receivers::new(ctx.client().clone()), options(secrets))
+        run_kind(
+            &ctx,
+            Receivers::new(ctx.client().clone(), index),
+            options(receiver_triggers)
+        )
     )?;
     // A standby gets here only when it is shut down, too.
     ctx.shutdown().cancelled().await;

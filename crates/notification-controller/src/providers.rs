@@ -135,9 +135,14 @@ pub fn audience(kind: &str) -> Option<Audience> {
     found.map(|(_, audience)| audience)
 }
 
-/// Returns the fault of the first field that is unsupported or invalid.
+/// Returns the fault of the first field that is unsupported or invalid. It compiles the expression of the spec: not on an async thread.
 #[must_use]
 pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
+    unsupported(spec).or_else(|| status_id::invalid(spec))
+}
+
+/// Returns the fault of the first field that is unsupported or invalid, apart from its expression.
+pub(crate) fn unsupported(spec: &ProviderSpec) -> Option<Fault> {
     let Ok(kind) = find(&spec.type_) else {
         return Some(Fault::stall(
             api::Reason::UnsupportedField,
@@ -155,7 +160,7 @@ pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
         );
         return Some(Fault::stall(api::Reason::UnsupportedField, message));
     }
-    status_id::refused(spec, kind.takes)
+    status_id::unsupported(spec, kind.takes)
 }
 
 fn names() -> String {

@@ -38,6 +38,16 @@ impl ServedKinds {
     }
 }
 
+/// Returns the first 60 characters of a string that may have any length, for messages.
+pub(crate) fn excerpt(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Returns true if a string can be the name of an object, which can't change a path or lead to another namespace.
+pub(crate) fn is_name(text: &str) -> bool {
+    is_segment(text) && runtime::secret::is_object_name(text)
+}
+
 /// Returns true if a string is one segment of a URL path and can't change the rest of the path. The author of an
 /// event or a Receiver chooses these strings, and must not choose requests that have the rights of this process.
 pub(crate) fn is_segment(text: &str) -> bool {
@@ -48,6 +58,26 @@ pub(crate) fn is_segment(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_those_of_objects() {
+        assert!(is_name("shop-2.credentials") && is_name(&"a".repeat(253)));
+        let long = "a".repeat(254);
+        for name in [
+            "",
+            "..",
+            "../../victim/secrets/git",
+            "a/b",
+            "a%2fb",
+            "a?b",
+            "a b",
+            "-a",
+            "system:node",
+            &long,
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn segments_that_change_the_url_path_are_refused() {

@@ -15,6 +15,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use limits::{ByteBudget, ByteBudgetError, Share};
 use parking_lot::Mutex;
 use runtime::{
     Context,
@@ -23,14 +24,16 @@ use runtime::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{Semaphore, mpsc},
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     accepted::{Accepted, Deliveries},
-    body, event,
+    body::{self, SharedBytes},
+    compute::compute_sized,
+    event,
     flags::Flags,
     journal::{Entry, Journal, Left, Ticket, is_old},
     metrics::Metrics,
@@ -41,13 +44,18 @@ use dedupe::{Dedupe, Occurrence};
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Maximum bytes of all events that wait or are being delivered.
-const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of events that wait for matching.
+/// Maximum bytes of all bodies that are read.
+const MAX_READ_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum bytes of all events that wait or are being delivered. The namespaces of their objects share them fairly.
+const MAX_WAITING_BYTES: u64 = 16 * 1024 * 1024;
+/// Size of an entry of an event's metadata besides its strings, in bytes.
+const METADATA_ENTRY: usize = 100;
+/// Maximum number of events that wait for matching. The namespaces of their objects share them fairly.
 const QUEUE: usize = 1024;
+/// Unit of the budget that counts these events.
+const MATCHED_EVENT: u64 = 1024;
 /// Maximum number of events in the deduplication.
 const REMEMBERED: usize = 20_000;
-const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
     connections: 128,
     connections_of_address: usize::MAX,
@@ -66,6 +74,9 @@ pub(crate) struct Server {
     dedupe: Mutex<Dedupe>,
     comparison: event::Comparison,
     bytes: Arc<Semaphore>,
+    waiting: ByteBudget,
+    /// Counts events that wait for matching, as kilobytes.
+    matching: ByteBudget,
     journal: Arc<Journal>,
 }
 
@@ -74,7 +85,24 @@ struct Running {
     queue: mpsc::Sender<Accepted>,
 }
 
+/// The shares of an event in the quotas of its namespace.
+struct EventShares {
+    memory: Share,
+    matching: Share,
+}
+
 impl Server {
+    /// Takes the shares of an event whose body has `size` bytes; `None` if its namespace has as much as it may.
+    fn shares(&self, event: &Event, size: usize) -> Option<EventShares> {
+        let namespace = event.involved_object.namespace.as_deref().unwrap_or_default();
+        let bytes = size + event.metadata.len() * METADATA_ENTRY;
+        let mut memory = self.waiting.tenant(namespace).share();
+        memory.try_grow_fairly(bytes as u64).ok()?;
+        let mut matching = self.matching.tenant(namespace).share();
+        matching.try_grow_fairly(MATCHED_EVENT).ok()?;
+        Some(EventShares { memory, matching })
+    }
+
     pub(crate) fn new(
         ctx: &Context,
         flags: &Flags,
@@ -92,7 +120,9 @@ impl Server {
             senders: Senders::new(ctx, flags),
             dedupe: Mutex::new(Dedupe::new(flags.rate_limit_interval, REMEMBERED)),
             comparison: flags.comparison(),
-            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            bytes: Arc::new(Semaphore::new(MAX_READ_BYTES)),
+            waiting: ByteBudget::new(MAX_WAITING_BYTES),
+            matching: ByteBudget::new(QUEUE as u64 * MATCHED_EVENT),
             journal,
         }
     }
@@ -109,19 +139,19 @@ impl Server {
             };
             let mut key = [0; 32];
             if hex::decode_to_slice(&summary.key, &mut key).is_ok() {
-                self.dedupe.lock().see(key, Instant::now());
+                self.dedupe.lock().see("", key, Instant::now());
             }
             self.metrics.event_replayed();
             tickets.push(ticket);
         }
-        let (bytes, metrics) = (Arc::clone(&self.bytes), self.metrics.clone());
+        let (waiting, metrics) = (self.waiting.clone(), self.metrics.clone());
         let wait = async move {
             store.synced().await;
             futures::stream::iter(tickets)
         };
         futures::stream::once(wait)
             .flatten()
-            .then(move |ticket| read_back(ticket, Arc::clone(&bytes), metrics.clone()))
+            .then(move |ticket| read_back(ticket, waiting.clone(), metrics.clone()))
             .filter_map(futures::future::ready)
     }
 
@@ -142,17 +172,20 @@ impl Server {
 }
 
 /// Reads an event of an earlier process as soon as memory is free.
-async fn read_back(ticket: Ticket, bytes: Arc<Semaphore>, metrics: Metrics) -> Option<Accepted> {
-    let size = usize::try_from(ticket.length()).unwrap_or(MAX_BODY).min(MAX_BODY);
-    let share = bytes
-        .acquire_many_owned(u32::try_from(size).unwrap_or_default())
-        .await
-        .ok()?;
+async fn read_back(ticket: Ticket, waiting: ByteBudget, metrics: Metrics) -> Option<Accepted> {
+    let size = u64::from(ticket.length()).min(MAX_BODY as u64);
+    // Its namespace is known when it is read.
+    let mut share = waiting.tenant("").share();
+    while let Err(error) = share.reserve(size).await {
+        if matches!(error, ByteBudgetError::TooMuch { .. }) {
+            break;
+        }
+    }
     let Some(event) = ticket.read().await else {
         give_up(&metrics, &ticket);
         return None;
     };
-    Some(Accepted::new(event, ticket, share))
+    Some(Accepted::new(event, ticket, share, None))
 }
 
 fn give_up(metrics: &Metrics, ticket: &Ticket) {
@@ -187,21 +220,23 @@ impl Running {
                 unidentified(why)
             })?),
         };
-        let read = body::read(request.into_body(), MAX_BODY, &server.bytes);
-        let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
-            Ok(Ok(read)) => read,
-            Ok(Err(body::Refused::TooLarge)) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
-            Ok(Err(body::Refused::Overloaded)) => {
+        let mut share = SharedBytes::new(&server.bytes);
+        let bytes = match body::read(request.into_body(), MAX_BODY, &mut share).await {
+            Ok(read) => read,
+            Err(body::Refused::TooLarge) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
+            Err(body::Refused::Overloaded) => {
                 server.metrics.event_dropped("memory");
                 return Err(busy("too many events are waiting"));
             }
-            Ok(Err(body::Refused::Broken)) => return Err(closing(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(closing(StatusCode::REQUEST_TIMEOUT)),
+            Err(body::Refused::Broken) => return Err(closing(StatusCode::BAD_REQUEST)),
+            Err(body::Refused::Slow) => return Err(closing(StatusCode::REQUEST_TIMEOUT)),
         };
-        let Ok(mut event) = serde_json::from_slice::<Event>(&bytes) else {
+        let size = bytes.len();
+        let parse = move || serde_json::from_slice::<Event>(&bytes).ok();
+        let parsed = compute_sized(sender.as_deref().unwrap_or_default(), size, parse).await;
+        let Some(event) = parsed.flatten() else {
             return Err(StatusCode::BAD_REQUEST.into_response());
         };
-        drop(bytes);
         if let (Some(senders), Some(sender)) = (&server.senders, &sender) {
             senders.check(sender, &event).map_err(|why| {
                 server.metrics.refused(why);
@@ -212,14 +247,28 @@ impl Running {
             server.metrics.event_dropped("backlog");
             return Err(busy("too many notifications wait for the Providers of the event"));
         }
+        let Some(waiting) = server.shares(&event, size) else {
+            server.metrics.event_dropped("memory");
+            return Err(busy("too many events of the namespace are waiting"));
+        };
+        drop(share);
         // Reserve a queue slot first: an event that is suppressed later must have had one.
         let Ok(slot) = self.queue.clone().try_reserve_owned() else {
             server.metrics.event_dropped("queue");
             return Err(busy("too many events are waiting"));
         };
-        event::clean(&mut event);
-        let key = event::sameness(&event, sender.as_deref(), server.comparison);
-        let occurrence = server.dedupe.lock().see(key, Instant::now());
+        let namespace = event.involved_object.namespace.clone().unwrap_or_default();
+        let (by, comparison) = (sender.clone(), server.comparison);
+        let cleaned = compute_sized(&namespace, size, move || {
+            let mut event = event;
+            event::clean(&mut event);
+            let key = event::sameness(&event, by.as_deref(), comparison);
+            (event, key)
+        });
+        let Some((mut event, key)) = cleaned.await else {
+            return Err(busy("there is no thread now"));
+        };
+        let occurrence = server.dedupe.lock().see(&namespace, key, Instant::now());
         let mut response = match occurrence {
             Occurrence::First(_) => StatusCode::ACCEPTED.into_response(),
             Occurrence::Repeated(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
@@ -235,7 +284,7 @@ impl Running {
         }
         // A task of its own: the sender may end the request at any moment.
         let this = Arc::clone(self);
-        let writing = tokio::spawn(async move { this.keep(event, key, share, slot).await });
+        let writing = tokio::spawn(async move { this.keep(event, key, waiting, slot).await });
         match writing.await {
             Ok(true) => Ok(response),
             _ => {
@@ -250,7 +299,7 @@ impl Running {
         &self,
         event: Event,
         key: [u8; 32],
-        share: OwnedSemaphorePermit,
+        share: EventShares,
         slot: mpsc::OwnedPermit<Accepted>,
     ) -> bool {
         let at = jiff::Timestamp::now().as_second();
@@ -261,12 +310,19 @@ impl Running {
         };
         match self.server.journal.add(&entry).await {
             Ok(ticket) => {
-                slot.send(Accepted::new(entry.event, ticket, share));
+                slot.send(Accepted::new(
+                    entry.event,
+                    ticket,
+                    share.memory,
+                    Some(share.matching),
+                ));
                 true
             }
             Err(_) => {
                 // Its sender tries again, which must not count as a repetition.
-                self.server.dedupe.lock().forget(&key);
+                let namespace = entry.event.involved_object.namespace.as_deref();
+                let mut dedupe = self.server.dedupe.lock();
+                dedupe.forget(namespace.unwrap_or_default(), &key);
                 false
             }
         }

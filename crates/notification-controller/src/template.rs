@@ -1,15 +1,19 @@
 //! Message templates: a Jinja2 template over the event, bounded in time, steps and memory. It reads no files, and has neither the
 //! time nor randomness.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use api::{Event, notification::Alert};
 use jinja::{Renderer, Vars};
 use kube::ResourceExt as _;
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tree::{Budget, Limits, Mem};
 use yaml::Map;
+
+use crate::compute::compute;
 
 /// Maximum length of a template, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
@@ -19,10 +23,6 @@ const STEPS: u64 = 200_000;
 /// Maximum number of bytes that a template may allocate.
 const BYTES: u64 = 4 << 20;
 const TIME: Duration = Duration::from_secs(2);
-/// Maximum number of templates that are rendered at the same time.
-const AT_ONCE: usize = 2;
-
-static RENDERING: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Error of a template for an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,14 +43,12 @@ pub(crate) enum TemplateError {
 /// Renders the message of an event for an Alert.
 /// Fails when the template is invalid, fails, or exceeds a limit, and when the message is empty or too long.
 pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<String, TemplateError> {
-    let vars = variables(&alert.namespace().unwrap_or_default(), &alert.name_any(), event);
-    let text = text.to_owned();
-    let permit = RENDERING.acquire().await.map_err(|_| TemplateError::Busy)?;
-    let rendering = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        render_now(&text, &vars)
+    let (namespace, name) = (alert.namespace().unwrap_or_default(), alert.name_any());
+    let (text, owner, event) = (text.to_owned(), namespace.clone(), event.clone());
+    let rendering = compute(&namespace, move |cancelled| {
+        render_now(&text, &variables(&owner, &name, &event), cancelled)
     });
-    let rendered = rendering.await.map_err(|_| TemplateError::Busy)??;
+    let rendered = rendering.await.unwrap_or(Err(TemplateError::Busy))?;
     let message = rendered.trim_end();
     match message.len() {
         0 => Err(TemplateError::Empty),
@@ -59,13 +57,23 @@ pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<S
     }
 }
 
-/// Returns the reason if a template can't be used for any event.
-pub(crate) fn mistake(text: &str) -> Option<String> {
+/// Returns the reason if a template of an Alert in `namespace` can't be used for any event.
+pub(crate) async fn mistake(namespace: &str, text: &str) -> Option<String> {
     if text.len() > LONGEST {
         return Some(format!("it is longer than {LONGEST} bytes"));
     }
+    let text = text.to_owned();
+    let found = compute(namespace, move |cancelled| syntax_error(&text, cancelled));
+    found.await.flatten()
+}
+
+pub(crate) fn syntax_error(text: &str, cancelled: &Arc<AtomicBool>) -> Option<String> {
     // Events of other objects may have fields that this one lacks: only syntax errors count.
-    match run(text, &variables("namespace", "name", &Event::default())) {
+    match run(
+        text,
+        &variables("namespace", "name", &Event::default()),
+        cancelled,
+    ) {
         Ok(Err(jinja::Error::Template(failure))) if failure.syntax => {
             Some(one_line(&jinja::Error::Template(failure)))
         }
@@ -81,21 +89,27 @@ fn variables(namespace: &str, name: &str, event: &Event) -> Vars {
     }
 }
 
-fn render_now(text: &str, vars: &Vars) -> Result<String, TemplateError> {
-    match run(text, vars) {
+fn render_now(text: &str, vars: &Vars, cancelled: &Arc<AtomicBool>) -> Result<String, TemplateError> {
+    match run(text, vars, cancelled) {
         Ok(rendered) => rendered.map_err(|error| TemplateError::Failed(one_line(&error))),
         Err(_) => Err(TemplateError::Busy),
     }
 }
 
-fn run(text: &str, vars: &Vars) -> std::io::Result<Result<String, jinja::Error>> {
+fn run(
+    text: &str,
+    vars: &Vars,
+    cancelled: &Arc<AtomicBool>,
+) -> std::io::Result<Result<String, jinja::Error>> {
     let limits = Limits {
         steps: STEPS,
         bytes: BYTES,
         include_depth: 4,
         ..Limits::default()
     };
-    let budget = Budget::new(limits).with_timeout(TIME);
+    let budget = Budget::new(limits)
+        .with_timeout(TIME)
+        .with_cancellation(Arc::clone(cancelled));
     tree::on_deep_stack(|| {
         let mut renderer = Renderer::new(Arc::new(Mem::default()), &[], vars);
         renderer.render_str(text, &budget)
@@ -159,7 +173,7 @@ mod tests {
         ] {
             let error = rendered(text).await.unwrap_err();
             assert!(matches!(error, TemplateError::Failed(_)), "{text}: {error:?}");
-            assert_eq!(mistake(text), None, "{text}");
+            assert_eq!(mistake("ns", text).await, None, "{text}");
         }
     }
 
@@ -182,11 +196,31 @@ mod tests {
         assert_eq!(rendered("{{ 'x' * 40000 }}").await, Err(TemplateError::TooLong));
     }
 
+    #[tokio::test]
+    async fn mistakes_of_syntax_are_found_without_an_event() {
+        let found = async |text: &str| mistake("ns", text).await.is_some();
+        assert!(!found("{{ event.metadata.team }}").await);
+        assert!(found("{{ event.message").await);
+        assert!(found("{% if %}").await);
+        assert!(found(&"x".repeat(LONGEST + 1)).await);
+    }
+
+    #[tokio::test]
+    async fn templates_never_run_on_the_thread_that_asks() {
+        // The only async thread goes on while the template runs: the check of a template without an end is pending at first.
+        let text = "{% for i in range(300000) %}{% endfor %}";
+        let mut checked = Box::pin(mistake("ns", text));
+        for _ in 0..2 {
+            assert!(futures::FutureExt::now_or_never(&mut checked).is_none());
+        }
+        assert_eq!(checked.await, None);
+    }
+
     #[test]
-    fn mistakes_of_syntax_are_found_without_an_event() {
-        assert_eq!(mistake("{{ event.metadata.team }}"), None);
-        assert!(mistake("{{ event.message").is_some());
-        assert!(mistake("{% if %}").is_some());
-        assert!(mistake(&"x".repeat(LONGEST + 1)).is_some());
+    fn cancelled_templates_end_at_once() {
+        let cancelled = Arc::new(AtomicBool::new(true));
+        let vars = variables("ns", "a", &event());
+        let error = render_now("{% for i in range(100000) %}{% endfor %}", &vars, &cancelled);
+        assert!(matches!(error, Err(TemplateError::Failed(_))), "{error:?}");
     }
 }

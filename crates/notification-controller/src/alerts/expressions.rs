@@ -1,32 +1,28 @@
 //! The regular expressions of alerts: bounded for each list, and for all alerts together.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-};
+mod cache;
+
+use std::{collections::HashMap, sync::Arc};
 
 use api::notification::{Alert, AlertSpec};
+use cel::{PatternError, compile_patterns};
+use kube::ResourceExt as _;
 use parking_lot::Mutex;
-use regex_automata::{
-    meta::{Builder, Config, Regex},
-    util::syntax,
-};
-use tokio::sync::Semaphore;
+use regex_automata::meta::Regex;
+
+use crate::compute::compute;
+use cache::ListCache;
 
 const LIST_BYTES: usize = 1 << 20;
 /// Maximum size of the source of a list, in bytes: it bounds the time of compiling.
 const TEXT_BYTES: usize = 64 << 10;
 /// Maximum number of expressions of a list: it bounds the time of compiling.
 const EXPRESSIONS: usize = 100;
-const NESTING: u32 = 50;
 /// Maximum size of the matched part of a message, in bytes. The time of a match is proportional to it and to the size of the
 /// compiled expressions.
 const MESSAGE_BYTES: usize = 8 << 10;
-const CACHE_BYTES: usize = 32 << 20;
 /// Memory of a match, as a multiple of the size of the compiled expressions.
 const MATCH_GROWTH: usize = 3;
-const AT_ONCE: usize = 2;
 /// Maximum cost of one permit: bytes of compiled expressions times bytes of the message. A second or less.
 const MAX_COST: usize = 1 << 32;
 /// Cost of compiling, as the equivalent length of a message in bytes.
@@ -43,31 +39,18 @@ pub enum ExpressionError {
     TooLarge,
 }
 
+impl From<PatternError> for ExpressionError {
+    fn from(error: PatternError) -> Self {
+        match error {
+            PatternError::Invalid(why) => Self::Invalid(why),
+            PatternError::TooLarge => Self::TooLarge,
+        }
+    }
+}
+
 /// Compiles expressions to one that matches if any of them does.
 pub(crate) fn compile<T: AsRef<str>>(texts: &[T]) -> Result<Regex, ExpressionError> {
-    let config = Config::new()
-        .nfa_size_limit(Some(LIST_BYTES))
-        .auto_prefilter(false)
-        // Lazy automata need more memory than the expressions.
-        .hybrid(false)
-        .onepass(false)
-        .backtrack(false)
-        .dfa(false)
-        .pool_capacity(1);
-    let built = Builder::new()
-        .configure(config)
-        .syntax(syntax::Config::new().nest_limit(NESTING))
-        .build_many(texts);
-    built.map_err(|error| match error.size_limit() {
-        Some(_) => ExpressionError::TooLarge,
-        None => {
-            let text = error
-                .syntax_error()
-                .map_or_else(|| error.to_string(), ToString::to_string);
-            let line = text.lines().last().unwrap_or("it does not compile");
-            ExpressionError::Invalid(line.trim().to_owned())
-        }
-    })
+    Ok(compile_patterns(texts, LIST_BYTES)?)
 }
 
 /// Returns the path of the first invalid expression, or of a list that is too large, with the reason.
@@ -149,21 +132,11 @@ impl Compiled {
     }
 }
 
-/// Matches messages with the expressions of alerts, in time that is linear in the message, outside the async threads. Lists are compiled
-/// once for all alerts and events, within the bounds of the cache.
-#[derive(Clone)]
+/// Matches messages with the expressions of alerts, in time that is linear in the message, on threads that the namespaces of the alerts share
+/// fairly. Lists are compiled once for all alerts and events, within the bounds of the cache.
+#[derive(Clone, Default)]
 pub struct Matcher {
     cache: Arc<Mutex<ListCache>>,
-    slots: Arc<Semaphore>,
-}
-
-impl Default for Matcher {
-    fn default() -> Self {
-        Self {
-            cache: Arc::default(),
-            slots: Arc::new(Semaphore::new(AT_ONCE)),
-        }
-    }
 }
 
 impl Matcher {
@@ -176,17 +149,15 @@ impl Matcher {
         let message: Arc<str> = matched_part(message).into();
         let mut passes = Vec::with_capacity(alerts.len());
         while let Some(rest) = alerts.get(passes.len()..).filter(|rest| !rest.is_empty()) {
+            let namespace_of = |alert: &Arc<Alert>| alert.namespace().unwrap_or_default();
+            let namespace = rest.first().map(namespace_of).unwrap_or_default();
+            let own = rest.iter().take_while(|alert| namespace_of(alert) == namespace);
+            let own: Vec<_> = own.cloned().collect();
+            let (cache, message) = (Arc::clone(&self.cache), Arc::clone(&message));
+            let matched = compute(&namespace, move |_| match_some(&cache, &own, &message));
             // Other events get permits in between.
-            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-                break;
-            };
-            let (cache, rest, message) = (Arc::clone(&self.cache), rest.to_vec(), Arc::clone(&message));
-            let matched = tokio::task::spawn_blocking(move || {
-                let _held = slot;
-                match_some(&cache, &rest, &message)
-            });
             match matched.await {
-                Ok(some) if !some.is_empty() => passes.extend(some),
+                Some(some) if !some.is_empty() => passes.extend(some),
                 _ => passes.push(false),
             }
         }
@@ -216,7 +187,7 @@ fn match_some(cache: &Mutex<ListCache>, alerts: &[Arc<Alert>], message: &str) ->
             passes.push(true);
             continue;
         }
-        let (compiled, is_new) = compiled(cache, &alert.spec);
+        let (compiled, is_new) = compiled(cache, alert);
         let bytes = compiled.bytes();
         if is_new {
             work = work.saturating_add(bytes.saturating_mul(COMPILING).max(MAX_COST / 16));
@@ -237,89 +208,14 @@ pub(crate) fn matches_once(spec: &AlertSpec, message: &str) -> bool {
 }
 
 /// Returns the compiled lists of an alert, and true if they were compiled by this call.
-fn compiled(cache: &Mutex<ListCache>, spec: &AlertSpec) -> (Arc<Compiled>, bool) {
-    let lock = || cache.lock();
+fn compiled(cache: &Mutex<ListCache>, alert: &Alert) -> (Arc<Compiled>, bool) {
+    let (lock, spec) = (|| cache.lock(), &alert.spec);
     if let Some(found) = lock().get(spec) {
         return (found, false);
     }
     let made = Arc::new(Compiled::new(spec));
-    lock().insert(spec, &made);
+    lock().insert(&alert.namespace().unwrap_or_default(), spec, &made);
     (made, true)
-}
-
-/// Cache of the compiled lists of alerts by the hashes of their sources. Equal lists have one entry.
-#[derive(Default)]
-struct ListCache {
-    lists: HashMap<u64, CacheEntry>,
-    hashes: RandomState,
-    bytes: usize,
-    uses: u64,
-    #[cfg(test)]
-    compiled: usize,
-}
-
-struct CacheEntry {
-    inclusion: Vec<String>,
-    exclusion: Vec<String>,
-    compiled: Arc<Compiled>,
-    used: u64,
-}
-
-impl CacheEntry {
-    fn cost(&self) -> usize {
-        size(&self.inclusion) + size(&self.exclusion) + self.compiled.bytes() + 512
-    }
-}
-
-impl ListCache {
-    fn hash(&self, spec: &AlertSpec) -> u64 {
-        self.hashes.hash_one((&spec.inclusion_list, &spec.exclusion_list))
-    }
-
-    fn get(&mut self, spec: &AlertSpec) -> Option<Arc<Compiled>> {
-        self.uses += 1;
-        let hash = self.hash(spec);
-        let entry = self.lists.get_mut(&hash)?;
-        if entry.inclusion != spec.inclusion_list || entry.exclusion != spec.exclusion_list {
-            return None;
-        }
-        entry.used = self.uses;
-        Some(Arc::clone(&entry.compiled))
-    }
-
-    /// Adds a list. Entries that were not used for long are evicted; if all are in use, the new one is not cached, and compiled
-    /// again next time.
-    fn insert(&mut self, spec: &AlertSpec, made: &Arc<Compiled>) {
-        #[cfg(test)]
-        {
-            self.compiled += 1;
-        }
-        let hash = self.hash(spec);
-        let new = CacheEntry {
-            inclusion: spec.inclusion_list.clone(),
-            exclusion: spec.exclusion_list.clone(),
-            compiled: Arc::clone(made),
-            used: self.uses,
-        };
-        self.remove(hash);
-        while self.bytes + new.cost() > CACHE_BYTES {
-            let long = 2 * self.lists.len() as u64;
-            let oldest = self.lists.iter().min_by_key(|(_, entry)| entry.used);
-            let oldest = oldest.filter(|(_, entry)| self.uses.saturating_sub(entry.used) > long);
-            let Some(oldest) = oldest.map(|(hash, _)| *hash) else {
-                return;
-            };
-            self.remove(oldest);
-        }
-        self.bytes += new.cost();
-        self.lists.insert(hash, new);
-    }
-
-    fn remove(&mut self, hash: u64) {
-        if let Some(entry) = self.lists.remove(&hash) {
-            self.bytes -= entry.cost();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, api::DynamicObject, core::GroupVersionKind};
+use limits::FairPermits;
 
 use crate::served::{ServedKinds, is_segment};
 
 const ANSWER: Duration = Duration::from_secs(10);
+/// Maximum number of requests for labels at the same time, shared by the namespaces of the objects.
+const REQUESTS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
@@ -30,6 +33,7 @@ pub enum LabelsError {
 pub struct LabelReader {
     client: Client,
     kinds: ServedKinds,
+    permits: FairPermits,
 }
 
 impl LabelReader {
@@ -38,11 +42,14 @@ impl LabelReader {
         Self {
             kinds: ServedKinds::new(client.clone()),
             client,
+            permits: FairPermits::new(REQUESTS),
         }
     }
 
     /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds.
     pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, LabelsError> {
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let _permit = self.permits.acquire(namespace).await;
         match tokio::time::timeout(ANSWER, self.read(object)).await {
             Ok(labels) => labels,
             Err(_) => Err(LabelsError::Timeout),

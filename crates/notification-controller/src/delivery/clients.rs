@@ -1,29 +1,66 @@
 //! HTTP clients for providers, by their certificates and proxies.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 use parking_lot::Mutex;
 use url::{Host, Url};
 
 use super::{lanes::WIDTH, settings::Connection};
-use crate::error::Error;
+use crate::{compute::compute, error::Error};
 
+/// Maximum number of cached clients; beyond it, the namespace with the most loses one.
 const MAX_CLIENTS: usize = 32;
+/// Number of clients of one namespace that others never make it lose.
+const OWN_CLIENTS: usize = 4;
 const NATS_PORT: u16 = 4222;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// HTTP clients by certificates and proxy, all under one policy of addresses.
 pub(super) struct Clients {
     addresses: AddressPolicy,
-    /// In order of their last use.
-    clients: Mutex<Vec<(Connection, Client)>>,
+    /// The client of Providers without certificates and proxy, once it is made.
+    plain: OnceLock<Client>,
+    clients: Mutex<ClientCache>,
+}
+
+/// The other clients by namespace, in order of their last use.
+#[derive(Default)]
+struct ClientCache(Vec<(String, Connection, Client)>);
+
+impl ClientCache {
+    fn get(&mut self, namespace: &str, connection: &Connection) -> Option<Client> {
+        let mut clients = self.0.iter();
+        let at = clients.position(|(own, known, _)| own == namespace && known == connection)?;
+        let found = self.0.remove(at);
+        let client = found.2.clone();
+        self.0.push(found);
+        Some(client)
+    }
+
+    fn insert(&mut self, namespace: &str, connection: &Connection, client: Client) {
+        let count = |namespace: &str| self.0.iter().filter(|(own, ..)| own == namespace).count();
+        if self.0.len() >= MAX_CLIENTS {
+            let most = self
+                .0
+                .iter()
+                .map(|(own, ..)| count(own))
+                .max()
+                .unwrap_or_default();
+            let greedy = |own: &str| most <= OWN_CLIENTS || count(own) == most;
+            if let Some(at) = self.0.iter().position(|(own, ..)| greedy(own)) {
+                self.0.remove(at);
+            }
+        }
+        self.0.push((namespace.to_owned(), connection.clone(), client));
+    }
 }
 
 impl Clients {
     pub(super) fn new(addresses: AddressPolicy) -> Self {
         Self {
             addresses,
+            plain: OnceLock::new(),
             clients: Mutex::default(),
         }
     }
@@ -44,23 +81,25 @@ impl Clients {
         checked.map_err(Error::RefusedAddress)
     }
 
-    /// Returns a client that follows no redirects.
-    pub(super) fn get(&self, connection: &Connection) -> Result<Client, Error> {
-        {
-            let mut clients = self.clients.lock();
-            if let Some(at) = clients.iter().position(|(known, _)| known == connection) {
-                let found = clients.remove(at);
-                let client = found.1.clone();
-                clients.push(found);
-                return Ok(client);
-            }
+    /// Returns a client that follows no redirects, for a Provider in `namespace`.
+    pub(super) async fn get(&self, namespace: &str, connection: &Connection) -> Result<Client, Error> {
+        if *connection == Connection::default() {
+            return match self.plain.get() {
+                Some(client) => Ok(client.clone()),
+                None => {
+                    let client = build(&self.addresses, connection)?;
+                    Ok(self.plain.get_or_init(|| client).clone())
+                }
+            };
         }
-        let client = build(&self.addresses, connection)?;
-        let mut clients = self.clients.lock();
-        if clients.len() >= MAX_CLIENTS {
-            clients.remove(0);
+        let known = self.clients.lock().get(namespace, connection);
+        if let Some(client) = known {
+            return Ok(client);
         }
-        clients.push((connection.clone(), client.clone()));
+        let (addresses, wanted) = (self.addresses.clone(), connection.clone());
+        let built = compute(namespace, move |_| build(&addresses, &wanted));
+        let client = built.await.unwrap_or(Err(Error::Busy))?;
+        self.clients.lock().insert(namespace, connection, client.clone());
         Ok(client)
     }
 }
@@ -150,6 +189,24 @@ mod tests {
             let error = judged(tls).unwrap_err();
             assert!(matches!(error, Error::Certificates(_)), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn many_connections_of_one_namespace_evict_none_of_another() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let clients = Clients::new(AddressPolicy::unrestricted());
+        let through = |port: usize| Connection {
+            proxy: Some(net::Proxy::parse(&format!("http://127.0.0.1:{port}"), None, None).unwrap()),
+            ..Connection::default()
+        };
+        assert!(clients.get("apps", &through(1)).await.is_ok());
+        assert!(clients.get("apps", &Connection::default()).await.is_ok());
+        for port in 0..3 * MAX_CLIENTS {
+            assert!(clients.get("greedy", &through(1000 + port)).await.is_ok());
+        }
+        let mut cache = clients.clients.lock();
+        assert_eq!(cache.0.len(), MAX_CLIENTS);
+        assert!(cache.get("apps", &through(1)).is_some());
     }
 
     #[test]

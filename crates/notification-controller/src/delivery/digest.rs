@@ -16,9 +16,11 @@ use crate::{event::object_name, journal::Ticket, name::NAME};
 
 /// Maximum number of lines of a digest; further events are counted.
 const LINES: usize = 50;
-const ALL_LINES: usize = 4000;
+/// Maximum number of lines of all digests together. As of the other limits of all, the digests of a namespace get three quarters of the rest
+/// that the others leave.
+const ALL_LINES: u64 = 4000;
 /// Maximum number of events that the journal keeps for all digests together, and their maximum bytes.
-const ALL_TICKETS: usize = 20_000;
+const ALL_TICKETS: u64 = 20_000;
 const ALL_BYTES: u64 = 8 * 1024 * 1024;
 /// Maximum length of a message in a line, in characters.
 const MESSAGE: usize = 300;
@@ -46,6 +48,92 @@ pub(super) struct Collected {
 struct FreeQuota {
     lines: bool,
     events: bool,
+}
+
+/// Sums over digests.
+#[derive(Debug, Default, Clone, Copy)]
+struct Totals {
+    lines: u64,
+    events: u64,
+    bytes: u64,
+}
+
+impl Totals {
+    fn of(digest: &Collected) -> Self {
+        Self {
+            lines: digest.lines.len() as u64,
+            events: digest.tickets.len() as u64,
+            bytes: digest.bytes,
+        }
+    }
+
+    fn add(&mut self, before: Self, after: Self) {
+        let sum =
+            |all: &mut u64, before: u64, after: u64| *all = all.saturating_add(after).saturating_sub(before);
+        sum(&mut self.lines, before.lines, after.lines);
+        sum(&mut self.events, before.events, after.events);
+        sum(&mut self.bytes, before.bytes, after.bytes);
+    }
+
+    fn is_empty(self) -> bool {
+        self.lines == 0 && self.events == 0 && self.bytes == 0
+    }
+}
+
+/// Returns true if a namespace has less than three quarters of the rest that the others leave.
+fn has_part(bound: u64, all: u64, own: u64) -> bool {
+    own < bound.saturating_sub(all.saturating_sub(own)) / 4 * 3
+}
+
+#[derive(Debug, Default)]
+struct OpenDigests {
+    by_alert: HashMap<ObjectKey, Collected>,
+    all: Totals,
+    of_namespaces: HashMap<String, Totals>,
+}
+
+impl OpenDigests {
+    fn free(&self, namespace: &str) -> FreeQuota {
+        let (all, own) = (
+            self.all,
+            self.of_namespaces.get(namespace).copied().unwrap_or_default(),
+        );
+        FreeQuota {
+            lines: has_part(ALL_LINES, all.lines, own.lines),
+            events: has_part(ALL_TICKETS, all.events, own.events)
+                && has_part(ALL_BYTES, all.bytes, own.bytes),
+        }
+    }
+
+    fn count(&mut self, namespace: &str, before: Totals, after: Totals) {
+        self.all.add(before, after);
+        let own = self.of_namespaces.entry(namespace.to_owned()).or_default();
+        own.add(before, after);
+        if own.is_empty() {
+            self.of_namespaces.remove(namespace);
+        }
+    }
+
+    /// Adds an event; returns true if it is the first of its digest.
+    fn add(&mut self, key: &ObjectKey, interval: Duration, event: &Event, ticket: &Arc<Ticket>) -> bool {
+        let free = self.free(&key.namespace);
+        let is_new = !self.by_alert.contains_key(key);
+        let digest = self.by_alert.entry(key.clone()).or_default();
+        if is_new {
+            digest.interval = interval;
+        }
+        let before = Totals::of(digest);
+        digest.add(event, ticket, free);
+        let after = Totals::of(digest);
+        self.count(&key.namespace, before, after);
+        is_new
+    }
+
+    fn take(&mut self, key: &ObjectKey) -> Option<Collected> {
+        let digest = self.by_alert.remove(key)?;
+        self.count(&key.namespace, Totals::of(&digest), Totals::default());
+        Some(digest)
+    }
 }
 
 impl Collected {
@@ -126,7 +214,7 @@ fn line(event: &Event) -> String {
 
 #[derive(Debug, Default)]
 pub(super) struct Digests {
-    open: Mutex<HashMap<ObjectKey, Collected>>,
+    open: Mutex<OpenDigests>,
     tasks: TaskTracker,
     ends: CancellationToken,
 }
@@ -142,18 +230,8 @@ impl Digests {
         send: impl FnOnce(ObjectKey) -> F + Send + 'static,
     ) {
         let key = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
-        let mut open = self.open.lock();
-        let of = |count: fn(&Collected) -> usize| open.values().map(count).sum::<usize>();
-        let bytes: u64 = open.values().map(|digest| digest.bytes).sum();
-        let free = FreeQuota {
-            lines: of(|digest| digest.lines.len()) < ALL_LINES,
-            events: of(|digest| digest.tickets.len()) < ALL_TICKETS && bytes < ALL_BYTES,
-        };
-        let is_new = !open.contains_key(&key);
-        let digest = open.entry(key.clone()).or_default();
-        digest.add(event, ticket, free);
+        let is_new = self.open.lock().add(&key, interval, event, ticket);
         if is_new {
-            digest.interval = interval;
             let wait = left(interval, &alert.uid().unwrap_or_default(), jiff::Timestamp::now());
             let ends = self.ends.clone();
             self.tasks.spawn(async move {
@@ -164,8 +242,7 @@ impl Digests {
     }
 
     pub(super) fn take(&self, key: &ObjectKey) -> Option<Collected> {
-        let mut open = self.open.lock();
-        open.remove(key)
+        self.open.lock().take(key)
     }
 
     /// Ends all digests now, and waits until they are sent.
@@ -258,6 +335,30 @@ mod tests {
         let message = digest.message();
         assert!(message.len() < LINES * (2 * MESSAGE + 100), "{}", message.len());
         assert!(message.ends_with("…\n- and 8 further events"));
+    }
+
+    #[tokio::test]
+    async fn digests_of_one_namespace_leave_lines_and_events_to_others() {
+        let ticket = ticket().await;
+        let mut open = OpenDigests::default();
+        let interval = Duration::from_secs(60);
+        for number in 0..5000 {
+            let key = ObjectKey::new("greedy", (number / 40).to_string());
+            open.add(&key, interval, &event("info", &number.to_string(), "m"), &ticket);
+        }
+        let greedy = open.of_namespaces["greedy"];
+        assert_eq!(
+            (greedy.lines, open.all.lines),
+            (ALL_LINES / 4 * 3, ALL_LINES / 4 * 3)
+        );
+        let other = ObjectKey::new("other", "a");
+        open.add(&other, interval, &event("info", "a", "m"), &ticket);
+        assert_eq!(open.by_alert[&other].lines.len(), 1);
+        let keys: Vec<_> = open.by_alert.keys().cloned().collect();
+        for key in keys {
+            open.take(&key);
+        }
+        assert!(open.of_namespaces.is_empty() && open.all.is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use runtime::{ObjectKey, Trigger};
 
 use crate::error::Error;
 
-/// Maximum number of objects with a remembered result; further results are only events and metrics.
+/// Maximum number of objects with a remembered result; beyond it, the namespace with the most loses one.
 const OBJECTS: usize = 4096;
 /// Maximum number of requested passes; further results wait for the next regular pass.
 const REQUESTS: usize = 256;
@@ -34,8 +34,11 @@ impl Kind {
         let error = error.map(ToString::to_string);
         {
             let mut last = self.last.lock();
-            if last.get(&key) == Some(&error) || (last.len() >= OBJECTS && !last.contains_key(&key)) {
+            if last.get(&key) == Some(&error) {
                 return;
+            }
+            if last.len() >= OBJECTS && !last.contains_key(&key) {
+                evict(&mut last);
             }
             last.insert(key.clone(), error);
         }
@@ -51,6 +54,17 @@ impl Kind {
     fn changes(&self) -> Option<mpsc::Receiver<Trigger>> {
         let mut changed = self.changed.lock();
         changed.1.take()
+    }
+}
+
+fn evict(last: &mut HashMap<ObjectKey, Option<String>>) {
+    let mut counts: HashMap<&str, (usize, &ObjectKey)> = HashMap::new();
+    for key in last.keys() {
+        counts.entry(&key.namespace).or_insert((0, key)).0 += 1;
+    }
+    let greedy = counts.into_values().max_by_key(|(count, _)| *count);
+    if let Some(key) = greedy.map(|(_, key)| key.clone()) {
+        last.remove(&key);
     }
 }
 
@@ -91,6 +105,18 @@ mod tests {
     use futures::{FutureExt as _, StreamExt as _};
 
     use super::*;
+
+    #[test]
+    fn results_of_one_namespace_displace_none_of_another() {
+        let kind = Kind::default();
+        let own = ObjectKey::new("apps", "p");
+        kind.report(own.clone(), None);
+        for number in 0..OBJECTS + 50 {
+            kind.report(ObjectKey::new("greedy", number.to_string()), None);
+        }
+        assert_eq!(kind.last.lock().len(), OBJECTS);
+        assert_eq!(kind.last(&own), Some(Ok(())));
+    }
 
     #[test]
     fn pass_is_requested_when_a_result_changes() {

@@ -23,6 +23,7 @@ use crate::{
         self,
         interface::{Audience, Config},
     },
+    served::{excerpt, is_name},
 };
 
 /// Maximum size of a response of a token service, in bytes.
@@ -129,8 +130,12 @@ impl Identities {
                 "failed to get {what} '{namespace}/{name}': {why}{by_default}"
             ))
         };
-        if !runtime::secret::is_object_name(name) {
-            return Err(failed("service account", "it is not a valid name"));
+        if !is_name(name) {
+            let why = format!("it is not a valid name{by_default}");
+            return Err(Error::Identity(format!(
+                "failed to get service account '{namespace}/{}': {why}",
+                excerpt(name)
+            )));
         }
         let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &namespace);
         let account = api

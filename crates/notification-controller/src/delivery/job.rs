@@ -1,6 +1,7 @@
 //! A delivery, and its two forms while it waits: in memory, or in the journal only.
 
 use std::{
+    collections::BTreeMap,
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::Arc,
 };
@@ -11,13 +12,16 @@ use api::{
 };
 use kube::ResourceExt as _;
 use runtime::ObjectKey;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::notice::Notice;
+use super::{memory::MemoryShare, notice::Notice};
 use crate::{accepted::Accepted, journal::Ticket, providers::interface::ProviderType};
 
 /// Approximate size of an event without its message, in bytes.
 const EVENT: u64 = 512;
+/// Size of an entry of its metadata besides the strings, in bytes.
+const ENTRY: usize = 100;
+/// Copies of an event while it is sent, escaped in a payload for example.
+const COPIES: u64 = 4;
 
 pub(super) struct Delivery {
     pub(super) alert: Arc<Alert>,
@@ -31,7 +35,7 @@ pub(super) struct Delivery {
     /// The share of the memory for waiting events.
     pub(super) _accepted: Option<Arc<Accepted>>,
     /// The share of the memory for events that were read back.
-    pub(super) _restored: Option<OwnedSemaphorePermit>,
+    pub(super) _restored: Option<MemoryShare>,
 }
 
 pub(super) enum Job {
@@ -62,6 +66,21 @@ impl Delivery {
     pub(super) fn number(&self) -> u64 {
         let names = (self.lane(), self.alert.namespace(), self.alert.name_any());
         BuildHasherDefault::<DefaultHasher>::default().hash_one(names)
+    }
+
+    /// Returns an upper bound of the memory that the delivery needs while it is sent, in bytes: for the event, with the metadata of the Alert,
+    /// and for its payload.
+    pub(super) fn sending_bytes(&self) -> u64 {
+        let size = |metadata: &BTreeMap<String, String>| {
+            let entries = metadata
+                .iter()
+                .map(|(key, value)| key.len() + value.len() + ENTRY);
+            entries.sum::<usize>()
+        };
+        let spec = &self.alert.spec;
+        let summary = spec.summary.as_ref().map_or(0, String::len);
+        let metadata = size(&self.event.metadata) + size(&spec.event_metadata) + summary;
+        COPIES * (EVENT + self.event.message.len() as u64 + metadata as u64)
     }
 
     /// Returns true if the events of the delivery are in the journal, and young enough to be sent later.

@@ -1,19 +1,20 @@
 //! From an event to the Alerts that send it, with the failures of its object that they remember.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::Arc,
 };
 
 use api::{Event, notification::Alert};
+use futures::future::join_all;
 use kube::ResourceExt as _;
 use runtime::ObjectKey;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::{
     notice::Notice,
-    selection::{Candidate, Selection},
+    selection::{Candidate, Labels, Selection},
 };
 use crate::{
     accepted::Accepted,
@@ -47,18 +48,42 @@ impl Matching {
     pub(super) async fn notices(
         &self,
         accepted: &Accepted,
-        notify: impl Fn(&Arc<Alert>, &Notice) + Send,
+        notify: impl Fn(&Arc<Alert>, &Notice) + Send + Sync,
     ) -> usize {
-        let alerts = self.store.alerts(&accepted.event.involved_object);
-        let _lock = self.locks.lock(&alerts, &accepted.event).await;
-        let passing = self.selection.passing(&alerts, &accepted.event).await;
+        let mut groups: BTreeMap<String, Vec<Arc<Alert>>> = BTreeMap::new();
+        for alert in self.store.alerts(&accepted.event.involved_object) {
+            groups
+                .entry(alert.namespace().unwrap_or_default())
+                .or_default()
+                .push(alert);
+        }
         let labels = OnceCell::new();
+        let (notify, labels) = (&notify, &labels);
+        // The Alerts of one namespace wait for none of another.
+        let groups = groups.iter().map(|(namespace, alerts)| async move {
+            self.group_notices(namespace, alerts, labels, accepted, notify)
+                .await
+        });
+        join_all(groups).await.into_iter().sum()
+    }
+
+    /// Calls `notify` for each Alert of a namespace that sends an event, and returns their number.
+    async fn group_notices(
+        &self,
+        namespace: &str,
+        alerts: &[Arc<Alert>],
+        labels: &Labels,
+        accepted: &Accepted,
+        notify: &(impl Fn(&Arc<Alert>, &Notice) + Send + Sync),
+    ) -> usize {
+        let _lock = self.locks.lock(namespace, alerts, &accepted.event).await;
+        let passing = self.selection.passing(alerts, &accepted.event).await;
         let mut matched = 0;
         for (alert, passes) in alerts.iter().zip(passing) {
             let candidate = Candidate {
                 alert,
                 passes,
-                labels: &labels,
+                labels,
             };
             if let Some(notice) = self.notice(&candidate, accepted).await {
                 matched += 1;
@@ -141,12 +166,17 @@ impl Default for ObjectLocks {
 }
 
 impl ObjectLocks {
-    /// Waits for the earlier events of the object, if one of the Alerts remembers failures.
-    async fn lock(&self, alerts: &[Arc<Alert>], event: &Event) -> Option<MutexGuard<'_, ()>> {
+    /// Waits for the earlier events of the object, if one of the Alerts of a namespace remembers failures.
+    async fn lock(
+        &self,
+        namespace: &str,
+        alerts: &[Arc<Alert>],
+        event: &Event,
+    ) -> Option<MutexGuard<'_, ()>> {
         if !alerts.iter().any(|alert| Extensions::of(alert).tracks()) {
             return None;
         }
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(object_name(event));
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((namespace, object_name(event)));
         let at = usize::try_from(hash % LOCKS as u64).unwrap_or_default();
         Some(self.0.get(at)?.lock().await)
     }

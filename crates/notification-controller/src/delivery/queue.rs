@@ -8,6 +8,7 @@ use runtime::ObjectKey;
 use super::{
     job::{self, Delivery, Job},
     lanes::{Admission, Ended, LanePermit, Lanes, New, Run},
+    memory::FairMemory,
     message,
     reports::Reports,
     restore::Restorer,
@@ -15,8 +16,12 @@ use super::{
 };
 use crate::{error::Error, journal, metrics::DeliveryOutcome};
 
+/// Maximum bytes of all deliveries that are sent, which the namespaces of the Providers share fairly.
+const SENDING_BYTES: u64 = 128 * 1024 * 1024;
+
 pub(super) struct Queue {
     lanes: Lanes<Job>,
+    sending: FairMemory,
     restorer: Restorer,
     sender: Arc<Sender>,
     reports: Arc<Reports>,
@@ -26,6 +31,7 @@ impl Queue {
     pub(super) fn new(restorer: Restorer, sender: Arc<Sender>, reports: Arc<Reports>) -> Self {
         Self {
             lanes: Lanes::new(journal::FULL),
+            sending: FairMemory::new(SENDING_BYTES),
             restorer,
             sender,
             reports,
@@ -92,6 +98,7 @@ impl Queue {
             self.give_up(&delivery, &Error::TooOld);
             return Ended::Over;
         }
+        let _memory = self.sending.take(&lane.namespace, delivery.sending_bytes()).await;
         match self.deliver(&delivery, permit).await {
             None => Ended::Outage(delivery.into_job(false)),
             Some(outcome) => {

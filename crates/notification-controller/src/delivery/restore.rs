@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use runtime::ObjectKey;
-use tokio::sync::Semaphore;
 
 use super::{
     job::{Delivery, JournaledDelivery},
+    memory::FairMemory,
     reports::Reports,
     routes::Routes,
 };
 use crate::{event, store::Store};
 
-/// Maximum bytes of all events that were read back from the journal.
-const READ_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum bytes of all events that were read back from the journal, which the namespaces of the Providers share fairly.
+const READ_BYTES: u64 = 32 * 1024 * 1024;
 
 pub(super) struct Restorer {
     store: Store,
     routes: Arc<Routes>,
     reports: Arc<Reports>,
-    memory: Arc<Semaphore>,
+    memory: FairMemory,
 }
 
 impl Restorer {
@@ -28,7 +28,7 @@ impl Restorer {
             store,
             routes,
             reports,
-            memory: Arc::new(Semaphore::new(READ_BYTES)),
+            memory: FairMemory::new(READ_BYTES),
         }
     }
 
@@ -40,14 +40,8 @@ impl Restorer {
         if alert.spec.suspend {
             return None;
         }
-        let bytes = usize::try_from(journaled.ticket.length())
-            .unwrap_or(READ_BYTES)
-            .min(READ_BYTES);
-        let memory = Arc::clone(&self.memory);
-        let restored = memory
-            .acquire_many_owned(u32::try_from(bytes).unwrap_or_default())
-            .await
-            .ok();
+        let bytes = u64::from(journaled.ticket.length());
+        let restored = self.memory.take(&lane.namespace, bytes).await;
         let Some(event) = journaled.ticket.read().await else {
             self.reports.unreadable(lane);
             return None;
@@ -62,7 +56,7 @@ impl Restorer {
             notice: Some((*journaled.notice).clone()),
             tickets: vec![Arc::clone(&journaled.ticket)],
             _accepted: None,
-            _restored: restored,
+            _restored: Some(restored),
         })
     }
 }

@@ -31,9 +31,9 @@ impl Routes {
         }
     }
 
-    /// Returns the fault of the first field of a Provider that is unsupported or invalid.
+    /// Returns the fault of the first field of a Provider that is unsupported or invalid, apart from its expression.
     pub(crate) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
-        providers::refused(spec).or_else(|| identity::refused(spec, self.object_identities))
+        providers::unsupported(spec).or_else(|| identity::refused(spec, self.object_identities))
     }
 
     /// Returns the Provider of an alert for an event, or `None` if there is nothing to deliver.

@@ -1,10 +1,13 @@
 //! Reads the Secrets that a Provider names.
 
-use api::{Secret, notification::Provider};
+use api::{LocalObjectReference, Secret, notification::Provider};
 use kube::{Client, ResourceExt as _};
 use runtime::secret::{self, SecretData};
 
-use crate::error::Error;
+use crate::{
+    error::Error,
+    served::{excerpt, is_name},
+};
 
 #[derive(Default)]
 pub(super) struct ProviderSecrets {
@@ -16,17 +19,47 @@ pub(super) struct ProviderSecrets {
 impl ProviderSecrets {
     pub(super) async fn read(client: &Client, provider: &Provider) -> Result<Self, Error> {
         let namespace = provider.namespace().unwrap_or_default();
-        let read = async |name: Option<&str>| match name {
-            Some(name) => ProviderSecret::read(client, &namespace, name).await.map(Some),
+        let spec = &provider.spec;
+        let references = [
+            ("spec.secretRef.name", &spec.secret_ref),
+            ("spec.certSecretRef.name", &spec.cert_secret_ref),
+            ("spec.proxySecretRef.name", &spec.proxy_secret_ref),
+        ];
+        // Before any request.
+        for (field, reference) in references {
+            check_name(field, reference.as_ref())?;
+        }
+        let read = async |reference: &Option<LocalObjectReference>| match reference {
+            Some(reference) => {
+                let secret = ProviderSecret::read(client, &namespace, &reference.name);
+                secret.await.map(Some)
+            }
             None => Ok(None),
         };
-        let spec = &provider.spec;
         Ok(Self {
-            credentials: read(spec.secret_ref.as_ref().map(|secret| secret.name.as_str())).await?,
-            certificates: read(spec.cert_secret_ref.as_ref().map(|secret| secret.name.as_str())).await?,
-            proxy: read(spec.proxy_secret_ref.as_ref().map(|secret| secret.name.as_str())).await?,
+            credentials: read(&spec.secret_ref).await?,
+            certificates: read(&spec.cert_secret_ref).await?,
+            proxy: read(&spec.proxy_secret_ref).await?,
         })
     }
+
+    /// Returns the number of bytes of all Secrets.
+    pub(super) fn size(&self) -> usize {
+        let all = [&self.credentials, &self.certificates, &self.proxy];
+        let entries = all.into_iter().flatten().flat_map(|secret| secret.data.entries());
+        entries.map(|(_, bytes)| bytes.len()).sum()
+    }
+}
+
+/// Refuses a reference whose name could lead to another object.
+fn check_name(field: &'static str, reference: Option<&LocalObjectReference>) -> Result<(), Error> {
+    let Some(reference) = reference.filter(|reference| !is_name(&reference.name)) else {
+        return Ok(());
+    };
+    Err(Error::BadName {
+        field,
+        name: excerpt(&reference.name),
+    })
 }
 
 pub(super) struct ProviderSecret {
@@ -36,9 +69,6 @@ pub(super) struct ProviderSecret {
 
 impl ProviderSecret {
     async fn read(client: &Client, namespace: &str, name: &str) -> Result<Self, Error> {
-        if !secret::is_object_name(name) {
-            return Err(Error::NoSecret(name.to_owned()));
-        }
         match secret::get(client, namespace, name).await {
             Ok(data) => Ok(Self {
                 name: name.to_owned(),
@@ -93,5 +123,49 @@ impl ProviderSecret {
     pub(super) fn bytes(&self, key: &str, legacy: &str) -> Option<Vec<u8>> {
         let found = self.data.bytes(&[key, legacy]);
         found.filter(|bytes| !bytes.is_empty()).map(<[u8]>::to_vec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn names_that_lead_elsewhere_are_refused_before_any_request() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Nothing listens there: a request would be another error.
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let long = "a".repeat(254);
+        for field in ["secretRef", "certSecretRef", "proxySecretRef"] {
+            for name in [
+                "../../victim/secrets/git",
+                "..",
+                "",
+                "a/b",
+                "a%2Fb",
+                "a?x=y",
+                &long,
+            ] {
+                let provider = serde_json::from_value(json!({
+                    "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+                    "metadata": {"name": "p", "namespace": "ns"}, "spec": {"type": "generic", field: {"name": name}},
+                }));
+                let refused = ProviderSecrets::read(&client, &provider.unwrap())
+                    .await
+                    .err()
+                    .unwrap();
+                assert!(
+                    matches!(refused, Error::BadName { .. }),
+                    "{field} {name}: {refused}"
+                );
+                assert!(
+                    refused.to_string().starts_with(&format!("spec.{field}.name: ")),
+                    "{refused}"
+                );
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Decides if an event is for an alert: its sources, expressions and labels.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{Event, Reason, notification::Alert};
 use kube::Client;
@@ -15,6 +15,9 @@ use crate::{
     },
     event::object_name,
 };
+
+/// Maximum time of matching an event with the expressions of the Alerts of one namespace, their wait for a thread included.
+const EXPRESSIONS_TIME: Duration = Duration::from_secs(20);
 
 /// The labels of an event's object, read when the first alert needs them.
 pub(super) type Labels = OnceCell<Result<BTreeMap<String, String>, LabelsError>>;
@@ -56,11 +59,18 @@ impl Selection {
         // Expressions cost the most, so that they come last.
         let chosen = alerts.iter().zip(&passing).filter(|(_, passes)| **passes);
         let chosen: Vec<_> = chosen.map(|(alert, _)| Arc::clone(alert)).collect();
-        let mut matches = self
-            .expressions
-            .matches(&chosen, &event.message)
-            .await
-            .into_iter();
+        let matching = self.expressions.matches(&chosen, &event.message);
+        let matches = tokio::time::timeout(EXPRESSIONS_TIME, matching).await;
+        if let (Err(_), Some(alert)) = (&matches, chosen.first()) {
+            let message = format!(
+                "the expressions of the Alerts of the namespace took more than {} s for {}: use fewer or smaller ones",
+                EXPRESSIONS_TIME.as_secs(),
+                object_name(event)
+            );
+            self.reports
+                .warn(alert, Reason::NotificationDispatchFailed, message);
+        }
+        let mut matches = matches.unwrap_or_default().into_iter();
         for passes in &mut passing {
             *passes = *passes && matches.next().unwrap_or_default();
         }

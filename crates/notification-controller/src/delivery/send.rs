@@ -1,18 +1,18 @@
 //! One delivery: several attempts within its timeout. The provider's response is checked and discarded.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::LazyLock, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::Timestamp;
+use limits::FairPermits;
 use net::{Client, read_body};
 use reqwest::{Method, Response};
 use serde::Deserialize;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep, timeout, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{attempt::Attempt, clients::Clients, lanes::LanePermit, nats, settings::Connection};
+use super::{
+    attempt::Attempt, clients::Clients, lanes::LanePermit, nats, sender::next_steps, settings::Connection,
+};
 use crate::{
     error::Error,
     providers::{
@@ -34,28 +34,33 @@ const LONG_ANSWERS: usize = 8;
 const LONG_ANSWER_TIME: Duration = Duration::from_secs(10);
 const STEPS: usize = 8;
 
-static READING: Semaphore = Semaphore::const_new(LONG_ANSWERS);
+/// Permits for long responses, shared by the namespaces of the Providers.
+static READING: LazyLock<FairPermits> = LazyLock::new(|| FairPermits::new(LONG_ANSWERS));
 
 pub(super) struct Transport<'a> {
     clients: &'a Clients,
     connection: Connection,
     http: Client,
     permit: &'a LanePermit,
+    /// Namespace of the Provider.
+    namespace: &'a str,
 }
 
 impl<'a> Transport<'a> {
     /// Fails when the certificates or the proxy cannot be used.
-    pub(super) fn new(
+    pub(super) async fn new(
         clients: &'a Clients,
         connection: Connection,
         permit: &'a LanePermit,
+        namespace: &'a str,
     ) -> Result<Self, Error> {
-        let http = clients.get(&connection)?;
+        let http = clients.get(namespace, &connection).await?;
         Ok(Self {
             clients,
             connection,
             http,
             permit,
+            namespace,
         })
     }
 }
@@ -76,7 +81,7 @@ pub(super) async fn follow(
             }
             Some(Step::Ask(request, next)) => {
                 let answer = persist(transport, Task::Ask(&request), deadline).await?;
-                let follow = next(&answer)?;
+                let follow = next_steps(transport.namespace, answer, next).await?;
                 for step in follow.into_iter().rev() {
                     steps.push_front(step);
                 }
@@ -100,8 +105,8 @@ enum Task<'a> {
 impl Task<'_> {
     async fn attempt(self, transport: &Transport<'_>) -> Attempt {
         match self {
-            Self::Send(request) => attempt(&transport.http, request, false).await,
-            Self::Ask(request) => attempt(&transport.http, request, true).await,
+            Self::Send(request) => attempt(transport, request, false).await,
+            Self::Ask(request) => attempt(transport, request, true).await,
             Self::Publish(publish) => nats::attempt(transport.clients, &transport.connection, publish).await,
         }
     }
@@ -135,19 +140,19 @@ async fn persist(transport: &Transport<'_>, task: Task<'_>, deadline: Instant) -
     }
 }
 
-async fn attempt(client: &Client, request: &Request, read: bool) -> Attempt {
+async fn attempt(transport: &Transport<'_>, request: &Request, read: bool) -> Attempt {
     let mut sent = reqwest::Request::new(request.method.clone(), request.address.expose().clone());
     *sent.headers_mut() = request.headers.clone();
     if request.method != Method::GET {
         *sent.body_mut() = Some(request.body.clone().into());
     }
-    match client.send(sent).await {
+    match transport.http.send(sent).await {
         Ok(answer) if request.check == Check::Found && answer.status() == StatusCode::NOT_FOUND => {
             Attempt::Taken
         }
         Ok(mut answer) => match judge(answer.status(), answer.headers()) {
             Attempt::Taken if request.check == Check::Ok => says_ok(answer).await,
-            Attempt::Taken if read => read_answer(&mut answer).await,
+            Attempt::Taken if read => read_answer(transport.namespace, &mut answer).await,
             attempt => attempt,
         },
         Err(net::Error::Refused(why)) => Attempt::Final(Error::RefusedAddress(why)),
@@ -159,10 +164,8 @@ async fn attempt(client: &Client, request: &Request, read: bool) -> Attempt {
 }
 
 /// Reads a long response. Their memory is bounded for all deliveries together, and none may hold it for long.
-async fn read_answer(answer: &mut Response) -> Attempt {
-    let Ok(_reading) = READING.acquire().await else {
-        return Attempt::Final(Error::Answer);
-    };
+async fn read_answer(namespace: &str, answer: &mut Response) -> Attempt {
+    let _reading = READING.acquire(namespace).await;
     match timeout(LONG_ANSWER_TIME, read_body(answer, LONG_ANSWER)).await {
         Ok(Ok(body)) => Attempt::Answered(body.to_vec()),
         Ok(Err(_)) => Attempt::Final(Error::Answer),

@@ -1,6 +1,6 @@
 //! Sends a delivery: reads the Provider's Secrets, and follows the steps of its type.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::{Event, Secret, notification::Provider};
 use kube::{Client, ResourceExt as _};
@@ -17,8 +17,13 @@ use super::{
     settings::Settings,
 };
 use crate::{
+    compute::{INLINE, compute, compute_sized},
     error::Error,
-    providers::{self, interface::AlertName, status_id},
+    providers::{
+        self,
+        interface::{AlertName, Config, Next, Step},
+        status_id,
+    },
 };
 
 /// Default timeout of a delivery, retries included.
@@ -46,9 +51,17 @@ impl Sender {
     /// Fails when its Secrets, certificates or address are invalid, or its type needs a key that is missing.
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
         let (settings, _) = self.settings(provider).await?;
-        let addresses = providers::check(&providers::find(&provider.spec.type_)?, &settings.config)?;
-        clients::check(self.clients.addresses(), &settings.connection)?;
-        for address in addresses {
+        let (kind, policy) = (
+            providers::find(&provider.spec.type_)?,
+            self.clients.addresses().clone(),
+        );
+        let namespace = provider.namespace().unwrap_or_default();
+        let checked = compute(&namespace, move |_| {
+            let addresses = providers::check(&kind, &settings.config)?;
+            clients::check(&policy, &settings.connection)?;
+            Ok(addresses)
+        });
+        for address in checked.await.unwrap_or(Err(Error::Busy))? {
             self.clients.check(address.expose())?;
         }
         Ok(())
@@ -79,6 +92,7 @@ impl Sender {
             .timeout
             .map_or(TIMEOUT, |timeout| timeout.as_duration());
         let timeout = timeout.clamp(Duration::from_millis(100), LONGEST);
+        let lane = delivery.lane();
         let sending = async {
             let (mut settings, identity) = self.settings(&delivery.provider).await?;
             settings.config.alert = AlertName {
@@ -86,9 +100,9 @@ impl Sender {
                 name: delivery.alert.name_any(),
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
-            settings.config.status_id = status_id::evaluate(event, &delivery.alert, &delivery.provider)?;
-            let steps = (delivery.kind.steps)(event, &settings.config)?;
-            let transport = send::Transport::new(&self.clients, settings.connection, permit)?;
+            let steps = steps(delivery, event, settings.config).await?;
+            let connection = settings.connection;
+            let transport = send::Transport::new(&self.clients, connection, permit, &lane.namespace).await?;
             let sent = send::follow(&transport, steps, Instant::now() + timeout).await;
             if let (Err(Error::Status(401 | 403)), Some(key)) = (&sent, identity) {
                 self.identities.forget(&key);
@@ -105,7 +119,15 @@ impl Sender {
     /// Returns the settings of a Provider, and the cache key of its access token if it uses an identity.
     async fn settings(&self, provider: &Provider) -> Result<(Settings, Option<String>), Error> {
         let secrets = ProviderSecrets::read(&self.client, provider).await?;
-        let mut settings = Settings::of(provider, &secrets)?;
+        let mut settings = match secrets.size() {
+            ..=INLINE => Settings::of(provider, &secrets)?,
+            _ => {
+                let provider = provider.clone();
+                let namespace = provider.namespace().unwrap_or_default();
+                let read = compute(&namespace, move |_| Settings::of(&provider, &secrets));
+                read.await.unwrap_or(Err(Error::Busy))?
+            }
+        };
         let proxy = settings.connection.proxy.as_ref();
         let token: Option<(String, Secret<String>)> =
             self.identities.token(provider, &settings.config, proxy).await?;
@@ -115,4 +137,31 @@ impl Sender {
         });
         Ok((settings, identity))
     }
+}
+
+/// Makes the steps of a delivery, on a thread if the event is large or the Provider has an expression.
+async fn steps(delivery: &Delivery, event: &Event, mut config: Config) -> Result<Vec<Step>, Error> {
+    let kind = delivery.kind;
+    let metadata = event.metadata.iter();
+    let size = event.message.len()
+        + metadata
+            .map(|(key, value)| key.len() + value.len())
+            .sum::<usize>();
+    let has_expression = delivery.provider.spec.commit_status_expr.is_some();
+    if size <= INLINE && !has_expression {
+        return (kind.steps)(event, &config);
+    }
+    let (alert, provider) = (Arc::clone(&delivery.alert), Arc::clone(&delivery.provider));
+    let (namespace, event) = (delivery.lane().namespace, event.clone());
+    let made = compute(&namespace, move |_| {
+        config.status_id = status_id::evaluate(&event, &alert, &provider)?;
+        (kind.steps)(&event, &config)
+    });
+    made.await.unwrap_or(Err(Error::Busy))
+}
+
+/// Returns the steps that follow from a response of a Provider in `namespace`, on a thread if it is large.
+pub(super) async fn next_steps(namespace: &str, answer: Vec<u8>, next: Next) -> Result<Vec<Step>, Error> {
+    let next = compute_sized(namespace, answer.len(), move || next(&answer));
+    next.await.unwrap_or(Err(Error::Busy))
 }

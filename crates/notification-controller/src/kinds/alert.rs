@@ -1,32 +1,39 @@
 //! Alert: its expressions compile and its provider exists.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::{
     Condition, Fault, Reason, condition_type, conditions, finalizer,
     notification::{Alert, AlertStatus},
 };
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
 
 use super::outcome;
 use crate::{
     alerts,
+    compute::compute,
     delivery::Reports,
     extensions,
     providers::{self, interface::Takes},
     store::Store,
+    template,
 };
 
 /// Delay before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
 /// Interval of ready alerts: their provider may be deleted.
 const INTERVAL: Duration = Duration::from_secs(600);
+/// Maximum number of Alerts whose checked template is remembered.
+const CHECKED: usize = 4096;
 
 pub(crate) struct Alerts {
     store: Store,
     reports: Arc<Reports>,
     own_namespace_only: bool,
+    /// The mistakes in the templates that were checked last.
+    mistakes: Mutex<HashMap<ObjectKey, (String, Option<String>)>>,
 }
 
 impl Alerts {
@@ -36,14 +43,14 @@ impl Alerts {
             store,
             reports,
             own_namespace_only,
+            mistakes: Mutex::default(),
         }
     }
 }
 
 impl Alerts {
     fn delivered(&self, object: &Alert) -> Option<super::Delivered> {
-        let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-        self.reports.health().alert(&key)
+        self.reports.health().alert(&key(object))
     }
 
     fn takes(&self, object: &Alert) -> Option<Takes> {
@@ -52,16 +59,69 @@ impl Alerts {
         providers::find(&provider.spec.type_).ok().map(|kind| kind.takes)
     }
 
-    /// Returns the annotations without effect. A change of annotations requests a pass, whose object may still be the one before it.
-    fn problems(&self, object: &Alert) -> Vec<String> {
+    /// Returns a newer state of an Alert, if there is one: a change of annotations requests a pass, whose object may still be the one
+    /// before it.
+    fn newer(&self, object: &Alert) -> Option<Arc<Alert>> {
         let version = |alert: &Alert| alert.resource_version()?.parse::<u64>().ok();
-        let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-        let known = self
-            .store
-            .alert(&key)
-            .filter(|known| version(known) > version(object));
-        let newest = known.as_deref().unwrap_or(object);
-        extensions::problems(newest, self.takes(newest))
+        let known = self.store.alert(&key(object));
+        known.filter(|known| version(known) > version(object))
+    }
+
+    /// Checks the template of an Alert, unless it is the one that was checked last.
+    async fn check_template(&self, object: &Alert) {
+        let newer = self.newer(object);
+        let newest = newer.as_deref().unwrap_or(object);
+        let key = key(newest);
+        let Some(text) = extensions::template_annotation(newest) else {
+            self.mistakes.lock().remove(&key);
+            return;
+        };
+        if self
+            .mistakes
+            .lock()
+            .get(&key)
+            .is_some_and(|(checked, _)| checked == text)
+        {
+            return;
+        }
+        let mistake = template::mistake(&key.namespace, text).await;
+        // The start of a longer one is enough to tell that it is too long again.
+        let end = text.floor_char_boundary(template::LONGEST + 1);
+        let checked = text.get(..end).unwrap_or_default().to_owned();
+        let mut mistakes = self.mistakes.lock();
+        if mistakes.len() >= CHECKED {
+            mistakes.clear();
+        }
+        mistakes.insert(key, (checked, mistake));
+    }
+
+    /// Returns the annotations without effect. The template counts as it was checked last.
+    fn problems(&self, object: &Alert) -> Vec<String> {
+        let newer = self.newer(object);
+        let newest = newer.as_deref().unwrap_or(object);
+        let mistakes = self.mistakes.lock();
+        let mistake = mistakes
+            .get(&key(newest))
+            .and_then(|(_, mistake)| mistake.as_deref());
+        extensions::problems(newest, self.takes(newest), mistake)
+    }
+
+    /// Returns the fault of the spec of an Alert.
+    async fn refused(&self, object: &Alert) -> Option<Fault> {
+        let own = object.namespace().unwrap_or_default();
+        if self.own_namespace_only
+            && let Some(path) = alerts::foreign_source(&object.spec, &own)
+        {
+            let message = format!("{path}: references to other namespaces are not allowed");
+            return Some(Fault::stall(Reason::AccessDenied, message));
+        }
+        let spec = object.spec.clone();
+        let broken = compute(&own, move |_| alerts::expressions::broken_expression(&spec));
+        let Some(broken) = broken.await else {
+            let message = "the expressions cannot be checked now";
+            return Some(Fault::retry(Reason::InternalError, message));
+        };
+        broken.map(|(path, why)| Fault::stall(Reason::InvalidConfig, format!("{path}: {why}")))
     }
 
     /// Adds the annotations without effect to an outcome: in a condition, and in an event if they changed.
@@ -111,18 +171,9 @@ impl Reconciler for Alerts {
         Duration::from_secs(30)
     }
 
-    fn validate(&self, object: &Alert) -> Result<(), Fault> {
-        let own = object.metadata.namespace.as_deref().unwrap_or_default();
-        if self.own_namespace_only
-            && let Some(path) = alerts::foreign_source(&object.spec, own)
-        {
-            let message = format!("{path}: references to other namespaces are not allowed");
-            return Err(Fault::stall(Reason::AccessDenied, message));
-        }
-        match alerts::expressions::broken_expression(&object.spec) {
-            None => Ok(()),
-            Some((path, why)) => Err(Fault::stall(Reason::InvalidConfig, format!("{path}: {why}"))),
-        }
+    fn validate(&self, _: &Alert) -> Result<(), Fault> {
+        // Checking expressions takes time: the pass does it on a thread.
+        Ok(())
     }
 
     fn progressing(&self, _: &Alert) -> Option<AlertStatus> {
@@ -141,6 +192,10 @@ impl Reconciler for Alerts {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Alert>) -> Outcome<AlertStatus> {
+        self.check_template(pass.object).await;
+        if let Some(fault) = self.refused(pass.object).await {
+            return self.faulted(pass.object, &fault);
+        }
         let name = &pass.object.spec.provider_ref.name;
         if self.store.provider(pass.namespace, name).is_none() {
             let message = format!(
@@ -166,4 +221,8 @@ impl Reconciler for Alerts {
     async fn finalize(&self, _: &Pass<'_, Alert>) -> Result<(), Fault> {
         Ok(())
     }
+}
+
+fn key(object: &Alert) -> ObjectKey {
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }

@@ -11,8 +11,10 @@ use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
 use crate::{
+    compute::compute,
     delivery::{Reports, Routes, Sender},
     error::Error,
+    providers::status_id,
 };
 
 /// Interval of ready providers: their Secret may change.
@@ -75,6 +77,9 @@ impl Reconciler for Providers {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Provider>) -> Outcome<ProviderStatus> {
+        if let Some(fault) = invalid_expression(pass).await {
+            return self.faulted(pass.object, &fault);
+        }
         match self.sender.examine(pass.object).await {
             Ok(()) => {
                 let past = pass.object.status.as_ref();
@@ -95,11 +100,23 @@ impl Reconciler for Providers {
     }
 }
 
+async fn invalid_expression(pass: &Pass<'_, Provider>) -> Option<Fault> {
+    pass.object.spec.commit_status_expr.as_ref()?;
+    let spec = pass.object.spec.clone();
+    let checked = compute(pass.namespace, move |_| status_id::invalid(&spec));
+    let unfinished = || {
+        let message = "the expression cannot be checked now";
+        Some(Fault::retry(Reason::InternalError, message))
+    };
+    checked.await.unwrap_or_else(unfinished)
+}
+
 /// Converts an error into a fault. All are retried: a Secret can be corrected without a change of the object.
 fn fault(error: &Error) -> Fault {
     let message = error.to_string();
     match error {
         Error::NoSecret(_)
+        | Error::BadName { .. }
         | Error::UnreadableSecret(..)
         | Error::BadSecret { .. }
         | Error::NoToken

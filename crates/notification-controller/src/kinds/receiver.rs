@@ -9,17 +9,71 @@ use api::{
 use kube::Client;
 use runtime::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity, secret};
 
-use crate::receivers;
+use crate::{
+    compute::compute,
+    receivers::{self, Index},
+    served::{excerpt, is_name},
+};
 
 const INTERVAL: Duration = Duration::from_secs(600);
+/// Time after which a Receiver whose path is taken looks for it again.
+const TAKEN_INTERVAL: Duration = Duration::from_secs(120);
+const TAKEN: &str = "Reconciliation failed terminally due to configuration error: the path of the webhook, a digest of token, name and \
+                     namespace, is taken by another Receiver: use a longer random token, or another name";
 
 pub(crate) struct Receivers {
     client: Client,
+    index: Index,
+}
+
+/// The reason why a pass has no path.
+#[derive(Debug)]
+enum NoPath {
+    /// A mistake, during which the earlier path stays.
+    Fault(Fault),
+    /// The path belongs to another Receiver.
+    Taken,
+}
+
+impl From<Fault> for NoPath {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl NoPath {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Fault(fault) => fault.clone(),
+            Self::Taken => Fault::stall(Reason::ValidationFailed, TAKEN),
+        }
+    }
+
+    fn requeue(&self) -> Requeue {
+        match self {
+            Self::Fault(fault) => Requeue::from(fault.class),
+            Self::Taken => Requeue::After(TAKEN_INTERVAL),
+        }
+    }
 }
 
 impl Receivers {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    pub(crate) fn new(client: Client, index: Index) -> Self {
+        Self { client, index }
+    }
+
+    async fn examine(&self, pass: &Pass<'_, Receiver>) -> Result<String, NoPath> {
+        let spec = pass.object.spec.clone();
+        let checked = compute(pass.namespace, move |cancelled| {
+            receivers::check_expressions(&spec, cancelled)
+        });
+        let failed = || Fault::retry(Reason::InternalError, "the expressions cannot be checked now");
+        checked.await.ok_or_else(failed)??;
+        let path = self.path(pass).await?;
+        match self.index.is_taken(&path, pass.object) {
+            true => Err(NoPath::Taken),
+            false => Ok(path),
+        }
     }
 
     async fn path(&self, pass: &Pass<'_, Receiver>) -> Result<String, Fault> {
@@ -29,6 +83,13 @@ impl Receivers {
         let Some(reference) = reference.filter(|_| needed) else {
             return Ok(receivers::path(&[], pass.name, pass.namespace));
         };
+        if !is_name(&reference.name) {
+            let message = format!(
+                "Reconciliation failed terminally due to configuration error: spec.secretRef.name: {:?} is not a valid name",
+                excerpt(&reference.name)
+            );
+            return Err(Fault::stall(Reason::ValidationFailed, message));
+        }
         let secret = secret::read(&self.client, pass.namespace, &reference.name).await;
         let shown = format!("{}/{}", pass.namespace, reference.name);
         let secret = secret.map_err(|fault| {
@@ -89,11 +150,11 @@ impl Reconciler for Receivers {
     }
 
     fn faulted(&self, object: &Receiver, fault: &Fault) -> Outcome<ReceiverStatus> {
-        outcome(object, Err(fault.clone()))
+        outcome(object, Err(fault.clone().into()))
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Receiver>) -> Outcome<ReceiverStatus> {
-        outcome(pass.object, self.path(pass).await)
+        outcome(pass.object, self.examine(pass).await)
     }
 
     async fn finalize(&self, _: &Pass<'_, Receiver>) -> Result<(), Fault> {
@@ -101,10 +162,12 @@ impl Reconciler for Receivers {
     }
 }
 
-/// Returns the outcome of a pass with a path or a fault. Pure apart from the clock of new transitions.
-fn outcome(object: &Receiver, found: Result<String, Fault>) -> Outcome<ReceiverStatus> {
+/// Returns the outcome of a pass with a path, or without one. Pure apart from the clock of new transitions.
+fn outcome(object: &Receiver, found: Result<String, NoPath>) -> Outcome<ReceiverStatus> {
     let past = object.status.clone().unwrap_or_default();
     let status = status(object, &past, found.as_ref(), &runtime::now());
+    let requeue = found.as_ref().err().map(NoPath::requeue);
+    let found = found.map_err(|none| none.fault());
     let interval = object
         .spec
         .interval
@@ -133,10 +196,7 @@ fn outcome(object: &Receiver, found: Result<String, Fault>) -> Outcome<ReceiverS
     });
     Outcome {
         status,
-        requeue: match &found {
-            Ok(_) => Requeue::Interval(interval),
-            Err(fault) => Requeue::from(fault.class),
-        },
+        requeue: requeue.unwrap_or(Requeue::Interval(interval)),
         events: events.into_iter().collect(),
         fault: found.err(),
     }
@@ -151,18 +211,23 @@ fn ready(status: &ReceiverStatus) -> Option<(api::ConditionStatus, &str)> {
 fn status(
     object: &Receiver,
     past: &ReceiverStatus,
-    found: Result<&String, &Fault>,
+    found: Result<&String, &NoPath>,
     now: &api::Time,
 ) -> ReceiverStatus {
     let meta = &object.metadata;
-    let fault = found.err();
-    let stalled = fault.is_some_and(|fault| fault.class == api::Class::Stall);
-    let (reason, message) = match found {
-        Ok(path) => (
+    let fault = found.err().map(NoPath::fault);
+    let stalled = fault
+        .as_ref()
+        .is_some_and(|fault| fault.class == api::Class::Stall);
+    let (reason, message) = match (found, &fault) {
+        (_, Some(fault)) => (fault.reason, fault.message.clone()),
+        (path, None) => (
             Reason::Succeeded,
-            format!("Receiver initialized for path: {path}"),
+            format!(
+                "Receiver initialized for path: {}",
+                path.map_or("", String::as_str)
+            ),
         ),
-        Err(fault) => (fault.reason, fault.message.clone()),
     };
     let mut list = past.conditions.clone();
     conditions::remove(&mut list, condition_type::STALLED);
@@ -200,8 +265,9 @@ fn status(
         // A path whose token is gone must not be served; a path that was valid before a mistake in the spec stays, and is not ready.
         webhook_path: match found {
             Ok(path) => Some(path.clone()),
-            Err(fault) if fault.reason == Reason::TokenNotFound => None,
-            Err(_) => past.webhook_path.clone(),
+            Err(NoPath::Taken) => None,
+            Err(NoPath::Fault(fault)) if fault.reason == Reason::TokenNotFound => None,
+            Err(NoPath::Fault(_)) => past.webhook_path.clone(),
         },
         url: None,
         last_handled_reconcile_at: requested.or_else(|| past.last_handled_reconcile_at.clone()),
@@ -234,7 +300,7 @@ mod tests {
             (Some("/hook/1"), Some(2))
         );
         assert_eq!(ready.last_handled_reconcile_at.as_deref(), Some("x"));
-        let fault = Fault::retry(Reason::TokenNotFound, "no token");
+        let fault = NoPath::from(Fault::retry(Reason::TokenNotFound, "no token"));
         let first = status(&object, &ReceiverStatus::default(), Err(&fault), &now);
         assert_eq!((first.webhook_path, first.observed_generation), (None, None));
         let lost = status(&object, &ready, Err(&fault), &now);
@@ -243,9 +309,21 @@ mod tests {
             (lost.webhook_path, said.reason.as_str()),
             (None, "ProgressingWithRetry")
         );
-        let fault = Fault::stall(Reason::InvalidCELExpression, "odd");
+        let fault = NoPath::from(Fault::stall(Reason::InvalidCELExpression, "odd"));
         let stalled = status(&object, &ready, Err(&fault), &now);
         assert!(conditions::is_true(&stalled.conditions, "Stalled") && stalled.webhook_path.is_some());
+    }
+
+    #[test]
+    fn receiver_whose_path_is_taken_stalls_without_it_and_tries_again() {
+        let mut object = receiver();
+        object.status = Some(outcome(&object, Ok("/hook/1".to_owned())).status);
+        let lost = outcome(&object, Err(NoPath::Taken));
+        assert_eq!(lost.status.webhook_path, None);
+        let stalled = conditions::get(&lost.status.conditions, "Stalled").unwrap();
+        let ready = conditions::get(&lost.status.conditions, "Ready").unwrap();
+        assert!(ready.is_false() && stalled.message.contains("use a longer random token"));
+        assert!(matches!(lost.requeue, Requeue::After(_)));
     }
 
     #[test]

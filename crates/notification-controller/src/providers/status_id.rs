@@ -14,13 +14,15 @@ const FIELD: &str = "spec.commitStatusExpr";
 const SCOPE: Scope<'_> = Scope::Declared(&["event", "alert", "provider"]);
 const LENGTH: usize = 1024;
 
-/// Returns the fault of an invalid expression: the type sets no commit statuses, or it doesn't compile. Its value is known
-/// when there is an event.
-pub(super) fn refused(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
+/// Returns the fault of an expression for a type that sets no commit statuses.
+pub(super) fn unsupported(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
     let text = spec.commit_status_expr.as_deref()?;
-    if takes != Takes::Commits {
-        return Some(Fault::unsupported(FIELD, &format!("'{text}' with this type")));
-    }
+    (takes != Takes::Commits).then(|| Fault::unsupported(FIELD, &format!("'{text}' with this type")))
+}
+
+/// Returns the fault of an expression that doesn't compile. Its value is known when there is an event.
+pub(crate) fn invalid(spec: &ProviderSpec) -> Option<Fault> {
+    let text = spec.commit_status_expr.as_deref()?;
     let why = Program::compile(text, SCOPE).err()?;
     Some(Fault::stall(Reason::InvalidSpec, format!("{FIELD}: {why}")))
 }

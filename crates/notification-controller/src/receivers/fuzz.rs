@@ -1,5 +1,7 @@
 //! Random requests of strangers: bodies, headers and signatures.
 
+use std::sync::Arc;
+
 use api::notification::ReceiverSpec;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use net::AddressPolicy;
@@ -50,14 +52,15 @@ fn fuzz_requests_of_strangers_are_refused() {
         .enable_all()
         .build()
         .unwrap();
-    let secret = SecretData::of(
+    let secret = Arc::new(SecretData::of(
         "apps/token",
         &[("token", b"s3cr3t-t0ken"), ("email", b"a@b"), ("audience", b"x")],
-    );
+    ));
     let keys = Keys::new(AddressPolicy::unrestricted()).unwrap();
     let checks = Checks {
         keys: &keys,
         google_keys: "no url",
+        namespace: "apps",
         now: 0,
     };
     let spec = ReceiverSpec::default();
@@ -74,8 +77,8 @@ fn fuzz_requests_of_strangers_are_refused() {
         random.damage(&mut body, 4);
         random.note("headers", &format!("{headers:?}"));
         let request = Request {
-            headers: &headers,
-            body: &body,
+            headers: Arc::new(headers),
+            body: Arc::new(body),
         };
         for kind in ALL {
             let verified = runtime.block_on(kind.verify(&spec, &request, &secret, &checks));

@@ -21,41 +21,108 @@ use kube::{
 };
 use parking_lot::RwLock;
 use runtime::{Context, ObjectKey, Trigger};
+use tokio::sync::broadcast;
 
+use super::{path, types};
 use crate::store;
 
 /// The cache that must be filled before the process is ready.
 pub(crate) const SYNC: &str = "the cache of Receivers";
 
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Index(Arc<RwLock<State>>);
+/// Maximum number of Receivers without their path that wait for a pass. Further ones have it after their interval.
+const LOSERS: usize = 256;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Index {
+    state: Arc<RwLock<State>>,
+    losers: broadcast::Sender<ObjectKey>,
+}
+
+/// A Receiver's claim on a path. The path is the hash of token, name and namespace without separators, so Receivers of two namespaces can
+/// have the same one. It belongs to the smallest claim: paths without a token, which anyone can compute, to Receivers that need none, and
+/// then to the older object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct PathClaim {
+    has_token: bool,
+    /// Seconds since the epoch; the maximum without a time.
+    created: i64,
+    uid: String,
+    key: ObjectKey,
+}
+
+impl PathClaim {
+    fn of(receiver: &Receiver) -> Self {
+        let metadata = &receiver.metadata;
+        let created = metadata.creation_timestamp.as_ref();
+        Self {
+            has_token: has_token(receiver),
+            created: created.map_or(i64::MAX, |created| created.0.as_second()),
+            uid: receiver.uid().unwrap_or_default(),
+            key: ObjectKey::new(receiver.namespace().unwrap_or_default(), receiver.name_any()),
+        }
+    }
+}
+
+fn has_token(receiver: &Receiver) -> bool {
+    types::find(&receiver.spec).is_none_or(types::Type::needs_secret)
+}
 
 #[derive(Debug, Default)]
 struct State {
     receivers: HashMap<ObjectKey, Arc<Receiver>>,
-    /// In order, so that all replicas choose the same of several with one path.
-    paths: HashMap<String, BTreeSet<ObjectKey>>,
+    paths: HashMap<String, BTreeSet<PathClaim>>,
     secrets: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The Receivers of an unfinished list.
     listed: BTreeMap<ObjectKey, Arc<Receiver>>,
 }
 
+impl Default for Index {
+    fn default() -> Self {
+        Self {
+            state: Arc::default(),
+            losers: broadcast::Sender::new(LOSERS),
+        }
+    }
+}
+
 impl Index {
     /// Returns the Receiver with a path, at a cost that does not depend on the number of Receivers.
     pub(crate) fn find(&self, path: &str) -> Option<Arc<Receiver>> {
-        let state = self.0.read();
-        let key = state.paths.get(path)?.first()?;
-        state.receivers.get(key).cloned()
+        let state = self.state.read();
+        let claim = state.paths.get(path)?.first()?;
+        state.receivers.get(&claim.key).cloned()
+    }
+
+    /// Returns true if a path belongs to another Receiver, whatever the status of this one says.
+    pub(crate) fn is_taken(&self, path: &str, receiver: &Receiver) -> bool {
+        let own = PathClaim::of(receiver);
+        let state = self.state.read();
+        let first = state.paths.get(path).and_then(BTreeSet::first);
+        first.is_some_and(|first| first.key != own.key && *first < own)
+    }
+
+    /// Returns a trigger for each Receiver whose path turns out to belong to another one.
+    pub(crate) fn collisions(&self) -> BoxStream<'static, Trigger> {
+        let next = |mut losers: broadcast::Receiver<ObjectKey>| async move {
+            loop {
+                match losers.recv().await {
+                    Ok(key) => return Some((Trigger::from(key), losers)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        };
+        stream::unfold(self.losers.subscribe(), next).boxed()
     }
 
     pub(crate) fn of_secret(&self, secret: &ObjectKey) -> Vec<ObjectKey> {
-        let state = self.0.read();
+        let state = self.state.read();
         state.secrets.get(secret).into_iter().flatten().cloned().collect()
     }
 
     /// Applies an event of the watch; returns true if the index is complete with it.
     fn take(&self, event: Event<DynamicObject>) -> bool {
-        let mut state = self.0.write();
+        let mut state = self.state.write();
         match event {
             Event::Init => state.listed.clear(),
             Event::InitApply(object) => {
@@ -68,7 +135,8 @@ impl Index {
                 let listed = std::mem::take(&mut state.listed);
                 *state = State::default();
                 for (key, receiver) in listed {
-                    state.insert(key, receiver);
+                    let losers = state.insert(key, receiver);
+                    self.announce(losers);
                 }
                 return true;
             }
@@ -76,35 +144,48 @@ impl Index {
                 let key = store::key(&object);
                 state.remove(&key);
                 if let Some(receiver) = decode(object) {
-                    state.insert(key, receiver);
+                    let losers = state.insert(key, receiver);
+                    self.announce(losers);
                 }
             }
             Event::Delete(object) => state.remove(&store::key(&object)),
         }
         false
     }
+
+    fn announce(&self, losers: Vec<ObjectKey>) {
+        for loser in losers {
+            // Only the leader has passes, and listens.
+            let _ = self.losers.send(loser);
+        }
+    }
 }
 
 impl State {
-    fn insert(&mut self, key: ObjectKey, receiver: Arc<Receiver>) {
-        if let Some(path) = path(&receiver) {
-            self.paths.entry(path.to_owned()).or_default().insert(key.clone());
+    /// Inserts a Receiver, and returns those whose path belongs to another one.
+    fn insert(&mut self, key: ObjectKey, receiver: Arc<Receiver>) -> Vec<ObjectKey> {
+        let mut losers = Vec::new();
+        if let Some(path) = claimed_path(&receiver) {
+            let claims = self.paths.entry(path.to_owned()).or_default();
+            claims.insert(PathClaim::of(&receiver));
+            losers.extend(claims.iter().skip(1).map(|claim| claim.key.clone()));
         }
         if let Some(secret) = secret(&key, &receiver) {
             self.secrets.entry(secret).or_default().insert(key.clone());
         }
         self.receivers.insert(key, receiver);
+        losers
     }
 
     fn remove(&mut self, key: &ObjectKey) {
         let Some(receiver) = self.receivers.remove(key) else {
             return;
         };
-        if let Some(path) = path(&receiver)
-            && let Some(keys) = self.paths.get_mut(path)
+        if let Some(path) = claimed_path(&receiver)
+            && let Some(claims) = self.paths.get_mut(path)
         {
-            keys.remove(key);
-            if keys.is_empty() {
+            claims.remove(&PathClaim::of(&receiver));
+            if claims.is_empty() {
                 self.paths.remove(path);
             }
         }
@@ -119,11 +200,16 @@ impl State {
     }
 }
 
-/// Returns the path in the status; early versions wrote it as `url`.
-fn path(receiver: &Receiver) -> Option<&str> {
+/// Returns the path in the status; early versions wrote it as `url`. A path without a token must be the own one.
+fn claimed_path(receiver: &Receiver) -> Option<&str> {
     let status = receiver.status.as_ref()?;
-    let path = status.webhook_path.as_deref().or(status.url.as_deref())?;
-    Some(path).filter(|path| path.starts_with(super::path::PREFIX))
+    let claimed = status.webhook_path.as_deref().or(status.url.as_deref())?;
+    let is_own = || {
+        let namespace = receiver.namespace().unwrap_or_default();
+        claimed == path::path(&[], &receiver.name_any(), &namespace)
+    };
+    let is_valid = claimed.starts_with(path::PREFIX) && (has_token(receiver) || is_own());
+    is_valid.then_some(claimed)
 }
 
 fn secret(key: &ObjectKey, receiver: &Receiver) -> Option<ObjectKey> {
@@ -172,6 +258,7 @@ pub(crate) fn secret_triggers(ctx: &Context, index: Index, selector: &str) -> Bo
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -182,6 +269,59 @@ mod tests {
             "spec": {"type": "github", "resources": [], "secretRef": {"name": "token"}}, "status": {"webhookPath": path},
         }))
         .unwrap()
+    }
+
+    fn claimant(namespace: &str, name: &str, kind: &str, created: &str, path: &str) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
+            "metadata": {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": created},
+            "spec": {"type": kind, "resources": []}, "status": {"webhookPath": path},
+        }))
+        .unwrap()
+    }
+
+    const OLD: &str = "2026-01-01T00:00:00Z";
+    const NEW: &str = "2026-02-01T00:00:00Z";
+
+    #[test]
+    fn path_without_a_token_stays_with_the_receiver_that_needs_none() {
+        let path = path::path(&[], "web", "victim");
+        assert_eq!(path, path::path(b"webv", "ic", "tim"), "the original's formula");
+        let victim = || claimant("victim", "web", "generic-oidc", NEW, &path);
+        let attacker = || claimant("tim", "ic", "github", OLD, &path);
+        for first in [victim(), attacker()] {
+            let index = Index::default();
+            let mut losers = index.collisions();
+            index.take(Event::Apply(first));
+            index.take(Event::Apply(victim()));
+            index.take(Event::Apply(attacker()));
+            let found = index.find(&path).unwrap();
+            assert_eq!(found.namespace().as_deref(), Some("victim"));
+            assert!(index.is_taken(&path, &decode(attacker()).unwrap()));
+            assert!(!index.is_taken(&path, &decode(victim()).unwrap()));
+            let loser = losers.next().now_or_never().flatten();
+            assert!(loser.is_some(), "its next pass takes the path away");
+        }
+        // A path in a status that isn't the object's own claims nothing.
+        let index = Index::default();
+        index.take(Event::Apply(claimant("tim", "other", "generic-oidc", OLD, &path)));
+        assert!(index.find(&path).is_none());
+    }
+
+    #[test]
+    fn path_stays_with_the_older_of_two_receivers_with_tokens() {
+        let index = Index::default();
+        let older = claimant("victim", "web", "github", OLD, "/hook/1");
+        let newer = claimant("apps", "web", "github", NEW, "/hook/1");
+        index.take(Event::Apply(newer.clone()));
+        assert!(!index.is_taken("/hook/1", &decode(newer.clone()).unwrap()));
+        index.take(Event::Apply(older.clone()));
+        let found = index.find("/hook/1").unwrap();
+        assert_eq!(found.namespace().as_deref(), Some("victim"));
+        assert!(index.is_taken("/hook/1", &decode(newer.clone()).unwrap()));
+        assert!(!index.is_taken("/hook/1", &decode(older.clone()).unwrap()));
+        index.take(Event::Delete(older));
+        assert!(!index.is_taken("/hook/1", &decode(newer).unwrap()));
     }
 
     #[test]

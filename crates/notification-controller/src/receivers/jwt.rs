@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 const MAX_TOKEN: usize = 16 << 10;
 /// Maximum number of keys of an issuer.
 const MAX_KEYS: usize = 100;
+/// Maximum size of a part of a key, in bytes: an RSA key of 8192 bits, more than which none verifies.
+const MAX_KEY_BYTES: usize = 1024 + 1;
+/// Maximum length of the ID and the algorithm of a key, in bytes. Keys with longer ones are left out.
+const MAX_NAME: usize = 1024;
 /// Maximum time by which a token may come from the future, in seconds.
 const LEEWAY: f64 = 300.0;
 
@@ -168,7 +172,16 @@ impl KeySet {
 
 fn key(json: &Value) -> Option<Key> {
     let text = |name: &str| json.get(name).and_then(Value::as_str);
-    let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?.trim_end_matches('=')).ok();
+    let bytes = |name: &str| {
+        let decoded = URL_SAFE_NO_PAD.decode(text(name)?.trim_end_matches('=')).ok();
+        decoded.filter(|bytes| bytes.len() <= MAX_KEY_BYTES)
+    };
+    if ["kid", "alg"]
+        .iter()
+        .any(|name| text(name).is_some_and(|text| text.len() > MAX_NAME))
+    {
+        return None;
+    }
     if text("use").is_some_and(|usage| usage != "sig") {
         return None;
     }
@@ -312,6 +325,22 @@ mod tests {
         for nbf in [json!(1301), json!("0")] {
             assert_eq!(with("nbf", nbf), Some(TokenError::TooEarly));
         }
+    }
+
+    #[test]
+    fn keys_that_are_too_large_for_their_algorithm_are_left_out() {
+        let rsa = |bytes: usize, kid: usize| {
+            let n = URL_SAFE_NO_PAD.encode(vec![1; bytes]);
+            json!({"kty": "RSA", "kid": "k".repeat(kid), "n": n, "e": "AQAB"})
+        };
+        let keys = json!({"keys": [rsa(1024, 8), rsa(100_000, 8), rsa(256, 100_000)]});
+        let keys = KeySet::parse(keys.to_string().as_bytes()).unwrap();
+        assert_eq!(keys.0.len(), 1);
+        let many = json!({"keys": vec![rsa(256, 8); 10_000]});
+        assert_eq!(
+            KeySet::parse(many.to_string().as_bytes()).unwrap().0.len(),
+            MAX_KEYS
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::jwt::KeySet;
+use crate::compute::compute_sized;
 
 /// Maximum age of cached keys.
 const MAX_AGE: Duration = Duration::from_secs(5 * 60);
@@ -21,6 +22,7 @@ const MAX_AGE: Duration = Duration::from_secs(5 * 60);
 const MAX_STALE_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two requests to an issuer.
 const PAUSE: Duration = Duration::from_secs(10);
+/// Maximum number of cached locations; beyond it, the namespace with the most loses one.
 const REMEMBERED: usize = 256;
 const MAX_BODY: u64 = 512 << 10;
 const TIMEOUTS: Timeouts = Timeouts {
@@ -77,9 +79,44 @@ impl Known {
     }
 }
 
+/// The keys of the locations that a namespace uses.
+type Key = (String, KeyLocation);
+
+#[derive(Default)]
+struct Cache {
+    entries: HashMap<Key, (Arc<tokio::sync::Mutex<Known>>, u64)>,
+    uses: u64,
+}
+
+impl Cache {
+    /// Returns the entry of a location. A new one may evict the entry of the namespace with the most that was not used for longest.
+    fn entry(&mut self, key: Key) -> Arc<tokio::sync::Mutex<Known>> {
+        self.uses += 1;
+        if !self.entries.contains_key(&key) && self.entries.len() >= REMEMBERED {
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for (namespace, _) in self.entries.keys() {
+                *counts.entry(namespace).or_default() += 1;
+            }
+            let most = counts.values().max().copied().unwrap_or_default();
+            let greedy = |namespace: &str| counts.get(namespace) == Some(&most);
+            let entries = self
+                .entries
+                .iter()
+                .filter(|((namespace, _), _)| greedy(namespace));
+            let oldest = entries.min_by_key(|(_, (_, used))| *used);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.entries.remove(&oldest);
+            }
+        }
+        let (entry, used) = self.entries.entry(key).or_default();
+        *used = self.uses;
+        Arc::clone(entry)
+    }
+}
+
 pub(crate) struct Keys {
     client: Client,
-    known: Mutex<HashMap<KeyLocation, Arc<tokio::sync::Mutex<Known>>>>,
+    known: Mutex<Cache>,
 }
 
 impl Keys {
@@ -95,9 +132,14 @@ impl Keys {
         })
     }
 
-    /// Returns the keys of an issuer; with `renewed`, keys that have been fetched after the ones that lacked a key.
-    pub(crate) async fn of(&self, location: &KeyLocation, renewed: bool) -> Result<Arc<KeySet>, KeysError> {
-        let entry = self.entry(location);
+    /// Returns the keys of an issuer for a namespace; with `renewed`, keys that have been fetched after the ones that lacked a key.
+    pub(crate) async fn of(
+        &self,
+        namespace: &str,
+        location: &KeyLocation,
+        renewed: bool,
+    ) -> Result<Arc<KeySet>, KeysError> {
+        let entry = self.known.lock().entry((namespace.to_owned(), location.clone()));
         // Requests for the same keys wait for one response.
         let mut known = entry.lock().await;
         let age = known.asked.map(|asked| asked.elapsed());
@@ -110,19 +152,11 @@ impl Keys {
             return Err(KeysError::Pause);
         }
         known.asked = Some(Instant::now());
-        let fetched = self.fetch(location).await;
+        let fetched = self.fetch(namespace, location).await;
         known.take(fetched)
     }
 
-    fn entry(&self, location: &KeyLocation) -> Arc<tokio::sync::Mutex<Known>> {
-        let mut known = self.known.lock();
-        if known.len() >= REMEMBERED && !known.contains_key(location) {
-            known.clear();
-        }
-        Arc::clone(known.entry(location.clone()).or_default())
-    }
-
-    async fn fetch(&self, location: &KeyLocation) -> Result<Arc<KeySet>, KeysError> {
+    async fn fetch(&self, namespace: &str, location: &KeyLocation) -> Result<Arc<KeySet>, KeysError> {
         let keys = match location {
             KeyLocation::Keys(url) => url.clone(),
             KeyLocation::Issuer(issuer) => {
@@ -130,10 +164,14 @@ impl Keys {
                     "{}/.well-known/openid-configuration",
                     issuer.trim_end_matches('/')
                 );
-                keys_url(&self.get(&url).await?, issuer)?
+                let (document, issuer) = (self.get(&url).await?, issuer.clone());
+                let parsed = compute_sized(namespace, document.len(), move || keys_url(&document, &issuer));
+                parsed.await.ok_or(KeysError::Unreachable)??
             }
         };
-        let keys = KeySet::parse(&self.get(&keys).await?);
+        let document = self.get(&keys).await?;
+        let parsed = compute_sized(namespace, document.len(), move || KeySet::parse(&document));
+        let keys = parsed.await.ok_or(KeysError::Unreachable)?;
         keys.map(Arc::new).ok_or(KeysError::Answer)
     }
 
@@ -198,6 +236,21 @@ mod tests {
         assert!(known.take(Err(KeysError::Unreachable)).is_ok());
         known.keys = Instant::now().checked_sub(MAX_STALE_AGE).map(|at| (keys(), at));
         assert!(known.take(Err(KeysError::Answer)).is_err() && known.keys.is_none());
+    }
+
+    #[test]
+    fn many_issuers_of_one_namespace_evict_no_keys_of_another() {
+        let mut cache = Cache::default();
+        let key = |namespace: &str, number: usize| {
+            let location = KeyLocation::Issuer(number.to_string());
+            (namespace.to_owned(), location)
+        };
+        let own = cache.entry(key("apps", 0));
+        for number in 0..10 * REMEMBERED {
+            cache.entry(key("greedy", number));
+        }
+        assert_eq!(cache.entries.len(), REMEMBERED);
+        assert!(Arc::ptr_eq(&own, &cache.entry(key("apps", 0))));
     }
 
     #[test]

@@ -1,17 +1,24 @@
 //! Verifies tokens of the issuers of a Receiver, and their claims.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use api::notification::{OidcProvider, ReceiverSpec};
-use cel::{Program, Scope, Value, Variables};
+use cel::{Allowance, Limits, Program, Scope, Value, Variables};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    compute::compute,
-    jwt::{TokenError, Unverified},
-    keys::{KeyLocation, Keys},
+    jwt::{KeySet, TokenError, Unverified},
+    keys::KeyLocation,
     refused::Refused,
+    types::Checks,
 };
+use crate::compute::compute;
 
 /// The type that needs no Secret.
 pub(super) const TYPE: &str = "generic-oidc";
@@ -21,6 +28,11 @@ const AUDIENCE: &str = "notification-controller";
 const SCOPE: Scope<'_> = Scope::Declared(&["claims", "vars"]);
 /// Maximum number of issuers of a Receiver, and of expressions of an issuer.
 const MOST: usize = 100;
+/// Limits of all expressions of an issuer for one token: 0.5 s.
+const OF_TOKEN: Limits = Limits {
+    steps: 1_000_000,
+    bytes: 64 << 20,
+};
 
 /// Checks the fields that belong to the type, as the CRD does where it has these rules.
 pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
@@ -75,8 +87,11 @@ pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
-    spec.oidc_providers.iter().enumerate().find_map(|(at, provider)| {
+/// Returns the first invalid expression, with the reason. It may miss it when cancelled.
+pub(super) fn broken(spec: &ReceiverSpec, cancelled: &AtomicBool) -> Option<String> {
+    let providers = spec.oidc_providers.iter().enumerate();
+    let mut providers = providers.take_while(|_| !cancelled.load(Ordering::Relaxed));
+    providers.find_map(|(at, provider)| {
         let why = Rules::compile(provider).err()?;
         Some(format!("oidcProviders[{at}].{why}"))
     })
@@ -88,6 +103,15 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
+    /// Compiles the expressions within an allowance.
+    fn within(provider: &'a OidcProvider, allowance: &mut Allowance) -> Result<Self, String> {
+        let variables = provider.variables.iter().map(|each| each.expression.len());
+        let validations = provider.validations.iter().map(|each| each.expression.len());
+        let bytes = variables.chain(validations).sum();
+        allowance.spend(bytes).map_err(|why| why.to_string())?;
+        Self::compile(provider)
+    }
+
     fn compile(provider: &'a OidcProvider) -> Result<Self, String> {
         let mut rules = Self {
             variables: Vec::new(),
@@ -106,13 +130,13 @@ impl<'a> Rules<'a> {
         Ok(rules)
     }
 
-    fn judge(&self, claims: &Value) -> Result<(), Refused> {
+    fn judge(&self, claims: &Value, mut allowance: Allowance) -> Result<(), Refused> {
         let mut known: Vec<(String, Value)> = Vec::new();
         for (name, program) in &self.variables {
             let variables = Variables::new()
                 .with("claims", claims.clone())
                 .with("vars", Value::object(known.iter().cloned()));
-            let value = program.evaluate(&variables);
+            let value = program.evaluate_with(&variables, &mut allowance);
             let value = value.map_err(|why| Refused::new(format!("variable {name}: {why}")))?;
             known.push(((*name).to_owned(), value));
         }
@@ -120,7 +144,7 @@ impl<'a> Rules<'a> {
             .with("claims", claims.clone())
             .with("vars", Value::object(known));
         for (message, program) in &self.validations {
-            match program.is_true(&variables) {
+            match program.is_true_with(&variables, &mut allowance) {
                 Ok(true) => {}
                 Ok(false) => return Err(Refused::new(format!("the claims are refused: {message}"))),
                 Err(why) => return Err(Refused::new(format!("a validation has no result: {why}"))),
@@ -131,47 +155,58 @@ impl<'a> Rules<'a> {
 }
 
 /// Returns the claims of a token that an issuer of the Receiver signed for it, and that its validations accept.
-pub(super) async fn claims(
-    spec: &ReceiverSpec,
-    token: &str,
-    keys: &Keys,
-    now: i64,
-) -> Result<Value, Refused> {
+pub(super) async fn claims(spec: &ReceiverSpec, token: &str, checks: &Checks<'_>) -> Result<Value, Refused> {
     let unverified = Unverified::parse(token)?;
     let provider = spec.oidc_providers.iter();
     let mut provider = provider.filter(|provider| provider.issuer_url == unverified.issuer());
     let Some(provider) = provider.next() else {
         return Err(Refused::said("the issuer of the token is none of the Receiver"));
     };
-    let issuer = provider.issuer_url.as_str();
-    let audience = provider.audience.as_deref().unwrap_or(AUDIENCE);
-    let location = KeyLocation::Issuer(issuer.to_owned());
-    let claims = verified(token, keys, &location, &[issuer], audience, now).await?;
-    let claims = Value::from_json(&Json::Object(claims));
+    let expected = Expected {
+        issuers: vec![provider.issuer_url.clone()],
+        audience: provider.audience.clone().unwrap_or_else(|| AUDIENCE.to_owned()),
+    };
+    let location = KeyLocation::Issuer(provider.issuer_url.clone());
+    let claims = verified(token, &location, expected, checks).await?;
     let provider = provider.clone();
-    let judged = compute(move || {
-        let rules = Rules::compile(&provider).map_err(Refused::new)?;
-        rules.judge(&claims).map(|()| claims)
+    let judged = compute(checks.namespace, move |cancelled| {
+        let mut allowance = Allowance::new(OF_TOKEN).with_cancellation(Arc::clone(cancelled));
+        let claims = Value::from_json(&Json::Object(claims));
+        let rules = Rules::within(&provider, &mut allowance).map_err(Refused::new)?;
+        rules.judge(&claims, allowance).map(|()| claims)
     });
     judged
         .await
         .ok_or_else(|| Refused::said("the expressions failed"))?
 }
 
+/// The claims that a token must have.
+#[derive(Debug, Clone)]
+pub(super) struct Expected {
+    pub(super) issuers: Vec<String>,
+    pub(super) audience: String,
+}
+
 /// Returns the claims of a token that is signed with a key of `location`; the keys are fetched again if they lack the key of the token.
 pub(super) async fn verified(
     token: &str,
-    keys: &Keys,
     location: &KeyLocation,
-    issuers: &[&str],
-    audience: &str,
-    now: i64,
+    expected: Expected,
+    checks: &Checks<'_>,
 ) -> Result<Map<String, Json>, Refused> {
-    let known = keys.of(location, false).await?;
-    match Unverified::parse(token)?.verify(&known, issuers, audience, now) {
+    let verify = async |keys: Arc<KeySet>| {
+        let (token, expected, now) = (token.to_owned(), expected.clone(), checks.now);
+        let verified = compute(checks.namespace, move |_| {
+            let issuers: Vec<_> = expected.issuers.iter().map(String::as_str).collect();
+            Unverified::parse(&token)?.verify(&keys, &issuers, &expected.audience, now)
+        });
+        verified.await.unwrap_or(Err(TokenError::Signature))
+    };
+    let keys = checks.keys;
+    match verify(keys.of(checks.namespace, location, false).await?).await {
         Err(TokenError::UnknownKey) => {
-            let renewed = keys.of(location, true).await?;
-            Ok(Unverified::parse(token)?.verify(&renewed, issuers, audience, now)?)
+            let renewed = keys.of(checks.namespace, location, true).await?;
+            Ok(verify(renewed).await?)
         }
         result => Ok(result?),
     }

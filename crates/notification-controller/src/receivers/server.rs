@@ -5,27 +5,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{condition_type, conditions, notification::Receiver};
+use api::{
+    condition_type, conditions,
+    notification::{Receiver, ReceiverSpec},
+};
 use axum::{
     Router,
+    body::Body,
     extract::{Request as HttpRequest, State},
     response::{IntoResponse as _, Response},
 };
-use cel::Value;
-use http::{HeaderMap, StatusCode};
+use cel::{Allowance, Value};
+use http::{HeaderValue, StatusCode, header};
 use kube::{Client, ResourceExt as _};
+use limits::{RequestQuota, RequestSlot};
 use runtime::{
     Context,
     admin::Readiness,
     http::{Limits, Pace, serve},
     secret::{self, SecretData},
 };
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    compute::compute,
-    filters::Filters,
+    filters::{FilterError, Filters, OF_REQUEST, RequestFilters},
     index::{Index, SYNC},
     keys::Keys,
     path::PREFIX,
@@ -35,19 +39,27 @@ use super::{
 };
 use crate::{
     body,
+    compute::compute,
+    log_limit,
     metrics::HttpMetrics,
     server::{busy, closing},
 };
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Maximum bytes of the bodies of all requests.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
-const BODY_TIME: Duration = Duration::from_secs(20);
+/// Maximum bytes of all requests, which namespaces share fairly: of their bodies, and of the values that are parsed from them.
+const MAX_BYTES: u64 = 128 * 1024 * 1024;
+/// Maximum bytes of the values parsed from one body. Values of a webhook have 20 bytes or more of the body each, which makes 35 MiB at most.
+const MAX_PARSED: u64 = 64 * 1024 * 1024;
+/// Size of a parsed value, in bytes.
+const PARSED_VALUE: u64 = 200;
+/// Maximum number of requests whose body is awaited, or that are handled. Namespaces share them fairly, and further connections are for
+/// namespaces without any.
+const REQUESTS: usize = 192;
 /// The timeout for handling a request whose body was received.
 const HANDLING: Duration = Duration::from_secs(60);
 const LIMITS: Limits = Limits {
-    connections: 128,
+    connections: 256,
     connections_of_address: usize::MAX,
     header_bytes: 256 * 1024,
     header_time: Duration::from_secs(10),
@@ -65,7 +77,15 @@ pub(crate) struct Server {
     google_keys: String,
     metrics: HttpMetrics,
     readiness: Readiness,
-    bytes: Arc<Semaphore>,
+    quota: RequestQuota,
+}
+
+/// The steps of handling a request after its body was received.
+struct Received {
+    receiver: Arc<Receiver>,
+    name: String,
+    namespace: String,
+    request: Request,
 }
 
 impl Server {
@@ -87,7 +107,7 @@ impl Server {
             google_keys: google_keys.to_owned(),
             metrics,
             readiness: ctx.readiness().clone(),
-            bytes: Arc::new(Semaphore::new(MAX_BYTES)),
+            quota: RequestQuota::new(REQUESTS, MAX_BYTES),
         }
     }
 
@@ -114,69 +134,89 @@ impl Server {
         if receiver.spec.suspend || !is_ready(&receiver) {
             return Err(closing(StatusCode::SERVICE_UNAVAILABLE));
         }
+        let (name, namespace) = (receiver.name_any(), receiver.namespace().unwrap_or_default());
+        let Some(mut slot) = self.quota.start(&namespace) else {
+            return Err(overloaded());
+        };
         let (head, content) = request.into_parts();
-        let read = body::read(content, MAX_BODY, &self.bytes);
-        let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
-            Ok(Ok(read)) => read,
-            Ok(Err(body::Refused::TooLarge)) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
-            Ok(Err(body::Refused::Overloaded)) => return Err(busy("too many requests at the same time")),
-            Ok(Err(body::Refused::Broken)) => return Err(closing(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(closing(StatusCode::REQUEST_TIMEOUT)),
+        let body = self.body(content, &mut slot).await?;
+        let received = Received {
+            receiver,
+            name,
+            namespace,
+            request: Request {
+                headers: Arc::new(head.headers),
+                body: Arc::new(body),
+            },
         };
         let this = Arc::clone(self);
         // A task of its own: the sender may end the request at any moment.
         let handled = tokio::spawn(async move {
-            let handling = this.handle(&receiver, &head.headers, bytes);
-            let status = tokio::time::timeout(HANDLING, handling).await;
-            drop(share);
-            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            let revoked = slot.revoked().clone();
+            let handling = tokio::time::timeout(HANDLING, this.handle(received, slot));
+            match revoked.run_until_cancelled(handling).await {
+                Some(status) => status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                None => StatusCode::SERVICE_UNAVAILABLE,
+            }
         });
         match handled.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) {
             StatusCode::OK => Ok(()),
+            StatusCode::SERVICE_UNAVAILABLE => Err(overloaded()),
             status => Err(status.into_response()),
         }
     }
 
-    async fn handle(&self, receiver: &Receiver, headers: &HeaderMap, body: Vec<u8>) -> StatusCode {
-        let (name, namespace) = (receiver.name_any(), receiver.namespace().unwrap_or_default());
-        tracing::info!(receiver = name, namespace, "handling a request");
-        let request = Request { headers, body: &body };
-        let verified = match self.verify(receiver, &namespace, &request).await {
+    /// Reads a body while its namespace has no more than its share.
+    async fn body(&self, content: Body, slot: &mut RequestSlot) -> Result<Vec<u8>, Response> {
+        let revoked = slot.revoked().clone();
+        let read = revoked.run_until_cancelled(body::read(content, MAX_BODY, slot));
+        match read.await.unwrap_or(Err(body::Refused::Overloaded)) {
+            Ok(read) => Ok(read),
+            Err(body::Refused::TooLarge) => Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
+            Err(body::Refused::Overloaded) => Err(overloaded()),
+            Err(body::Refused::Slow) => Err(closing(StatusCode::REQUEST_TIMEOUT)),
+            Err(body::Refused::Broken) => Err(closing(StatusCode::BAD_REQUEST)),
+        }
+    }
+
+    async fn handle(&self, received: Received, mut slot: RequestSlot) -> StatusCode {
+        let Received {
+            receiver,
+            name,
+            namespace,
+            request,
+        } = received;
+        if is_parsed(&receiver.spec, &request) {
+            match parsed_bytes(&request.body) {
+                bytes if bytes > MAX_PARSED => return StatusCode::PAYLOAD_TOO_LARGE,
+                bytes if !slot.try_grow(bytes) => return StatusCode::SERVICE_UNAVAILABLE,
+                _ => {}
+            }
+        }
+        let left_out = || log_limit::WEBHOOKS.admit(&namespace, &name, Instant::now());
+        let verified = match self.verify(&receiver, &namespace, &request).await {
             Ok(verified) => verified,
             Err(why) => {
-                tracing::error!(receiver = name, namespace, error = %why, "unable to validate payload");
+                if let Some(left_out) = left_out() {
+                    tracing::error!(receiver = name, namespace, left_out, error = %why, "unable to validate payload");
+                }
                 return StatusCode::BAD_REQUEST;
             }
         };
-        let json = request.content_type() == "application/json";
-        let filters = if Filters::wanted(&receiver.spec) {
-            let payload = verified.payload.unwrap_or(body);
-            let (spec, claims) = (
-                receiver.spec.clone(),
-                verified.claims.unwrap_or_else(Value::empty_map),
-            );
-            let filters = compute(move || {
-                let request = match json {
-                    true => Value::from_json(&serde_json::from_slice(&payload).ok()?),
-                    false => Value::empty_map(),
-                };
-                Filters::new(&spec, request, claims)
-            });
-            match filters.await.flatten() {
-                Some(filters) => Some(Arc::new(filters)),
-                None => {
-                    tracing::error!(
-                        receiver = name,
-                        namespace,
-                        "the body is no JSON, or a filter does not compile"
-                    );
+        tracing::info!(receiver = name, namespace, "handling a request");
+        let filters = match Filters::wanted(&receiver.spec) {
+            false => None,
+            true => match filters(&receiver, &namespace, request, verified).await {
+                Ok(filters) => Some(filters),
+                Err(why) => {
+                    if let Some(left_out) = left_out() {
+                        tracing::error!(receiver = name, namespace, left_out, error = %why, "the filters cannot be used");
+                    }
                     return StatusCode::INTERNAL_SERVER_ERROR;
                 }
-            }
-        } else {
-            None
+            },
         };
-        match self.targets.annotate(receiver, filters).await {
+        match self.targets.annotate(&receiver, filters).await {
             true => StatusCode::OK,
             false => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -186,23 +226,69 @@ impl Server {
         &self,
         receiver: &Receiver,
         namespace: &str,
-        request: &Request<'_>,
+        request: &Request,
     ) -> Result<Verified, Refused> {
         let spec = &receiver.spec;
         let kind = types::find(spec).ok_or_else(|| Refused::said("the type is unknown"))?;
-        let secret = match &spec.secret_ref {
+        let secret = Arc::new(match &spec.secret_ref {
             Some(reference) if kind.needs_secret() => secret::read(&self.client, namespace, &reference.name)
                 .await
                 .map_err(|fault| Refused::new(fault.message))?,
             _ => SecretData::of("", &[]),
-        };
+        });
         let checks = Checks {
             keys: &self.keys,
             google_keys: &self.google_keys,
+            namespace,
             now: jiff::Timestamp::now().as_second(),
         };
         kind.verify(spec, request, &secret, &checks).await
     }
+}
+
+/// Answers that the namespace of a Receiver has as many requests or bytes as it may. The rest of the body is not read.
+fn overloaded() -> Response {
+    let mut response = busy("too many requests to the Receivers of the namespace at the same time");
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
+}
+
+/// Compiles the filters of a Receiver for a request.
+async fn filters(
+    receiver: &Arc<Receiver>,
+    namespace: &str,
+    request: Request,
+    verified: Verified,
+) -> Result<RequestFilters, FilterError> {
+    let receiver = Arc::clone(receiver);
+    let made = compute(namespace, move |cancelled| {
+        let mut allowance = Allowance::new(OF_REQUEST).with_cancellation(Arc::clone(cancelled));
+        let claims = verified.claims.unwrap_or_else(Value::empty_map);
+        let payload = verified.payload.as_ref().unwrap_or(&request.body);
+        let value = match request.content_type() == "application/json" {
+            true => Value::from_json(&serde_json::from_slice(payload).map_err(|_| FilterError::Body)?),
+            false => Value::empty_map(),
+        };
+        let filters = Filters::new(&receiver.spec, value, claims, &mut allowance)?;
+        Ok(RequestFilters { filters, allowance })
+    });
+    made.await.unwrap_or(Err(FilterError::Unfinished))
+}
+
+fn is_parsed(spec: &ReceiverSpec, request: &Request) -> bool {
+    let is_json = request.content_type() == "application/json";
+    types::find(spec).is_some_and(types::Type::parses) || Filters::wanted(spec) && is_json
+}
+
+/// Returns an upper bound of the memory of the values of a JSON document, in bytes.
+fn parsed_bytes(json: &[u8]) -> u64 {
+    let values = json
+        .iter()
+        .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+        .count() as u64;
+    let strings = 2 * json.len() as u64;
+    strings.saturating_add(values.saturating_add(1).saturating_mul(PARSED_VALUE))
 }
 
 fn is_ready(receiver: &Receiver) -> bool {
@@ -220,4 +306,23 @@ async fn measured(State(server): State<Arc<Server>>, request: HttpRequest) -> Re
     };
     metrics.request_ended(&method, &response, started.elapsed());
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parsed_values_of_webhooks_fit_and_those_of_bombs_do_not() {
+        let commit = json!({"id": "0123456789abcdef0123456789abcdef01234567", "message": "fix", "added": ["a", "b"], "distinct": true});
+        let commits: Vec<_> = (0..MAX_BODY / 150).map(|_| &commit).collect();
+        let push = json!({"ref": "refs/heads/main", "commits": commits}).to_string();
+        assert!(push.len() > MAX_BODY / 2 && parsed_bytes(push.as_bytes()) < MAX_PARSED);
+        let bomb = format!("[{}0]", "0,".repeat(MAX_BODY / 2 - 2));
+        assert!(bomb.len() <= MAX_BODY && parsed_bytes(bomb.as_bytes()) > MAX_PARSED);
+        let deep = "[".repeat(MAX_BODY);
+        assert!(parsed_bytes(deep.as_bytes()) > MAX_PARSED);
+    }
 }

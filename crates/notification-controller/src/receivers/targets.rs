@@ -1,12 +1,16 @@
 //! Requests the reconciliation of the objects of a Receiver.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
 
 use api::{
     annotation, group,
     notification::{Receiver, ReceiverResource},
 };
-use cel::Value;
+use cel::EvalError;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -14,16 +18,29 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
 };
+use limits::FairPermits;
 use serde_json::{Value as Json, json};
 
-use super::{compute::compute, filters::Filters};
-use crate::served::{ServedKinds, is_segment};
+use super::filters::RequestFilters;
+use crate::{
+    compute::compute,
+    log_limit,
+    served::{ServedKinds, is_segment},
+};
 
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of objects of a request that are annotated at the same time.
 const AT_ONCE: usize = 8;
+/// Maximum number of requests to the API server for all webhooks at the same time.
+const REQUESTS: usize = 64;
+/// Maximum length of a selector, which is a part of URLs, in bytes.
+const MAX_SELECTOR: usize = 16 << 10;
 /// Maximum number of objects of a page of a list.
 const PAGE: u32 = 250;
+
+/// Permits for requests to the API server, shared by the namespaces of Receivers.
+static PERMITS: LazyLock<FairPermits> = LazyLock::new(|| FairPermits::new(REQUESTS));
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum TargetError {
     #[error("references to other namespaces are not allowed (--no-cross-namespace-refs)")]
@@ -42,6 +59,20 @@ enum TargetError {
     Refused(String),
     #[error("the filter has no result: {0}")]
     Filter(String),
+    /// No further object of the request gets a result.
+    #[error("the filters were given up: {0}")]
+    Exhausted(String),
+}
+
+impl From<EvalError> for TargetError {
+    fn from(error: EvalError) -> Self {
+        match error {
+            EvalError::AllSteps(_) | EvalError::AllMemory(_) | EvalError::Cancelled => {
+                Self::Exhausted(error.to_string())
+            }
+            _ => Self::Filter(error.to_string()),
+        }
+    }
 }
 
 /// Requests reconciliations with the controller's own rights.
@@ -56,6 +87,8 @@ struct Target {
     api: Api<DynamicObject>,
     kind: ApiResource,
     namespace: String,
+    /// Namespace of the Receiver, whose share of all permits its requests take.
+    owner: String,
 }
 
 impl Targets {
@@ -69,16 +102,22 @@ impl Targets {
     }
 
     /// Annotates all objects of a Receiver that pass its filters. Returns false if one of them could not be annotated.
-    pub(super) async fn annotate(&self, receiver: &Receiver, filters: Option<Arc<Filters>>) -> bool {
+    pub(super) async fn annotate(&self, receiver: &Receiver, mut filters: Option<RequestFilters>) -> bool {
         let mut all = true;
         for (at, resource) in receiver.spec.resources.iter().enumerate() {
-            let filters = filters.clone().filter(|filters| filters.judges(at));
-            if let Err(error) = self.resource(receiver, at, resource, filters).await {
+            let Err(error) = self.resource(receiver, at, resource, &mut filters).await else {
+                continue;
+            };
+            all = false;
+            let (name, namespace) = (receiver.name_any(), receiver.namespace().unwrap_or_default());
+            if let Some(left_out) = log_limit::WEBHOOKS.admit(&namespace, &name, Instant::now()) {
                 tracing::error!(
-                    receiver = receiver.name_any(), namespace = receiver.namespace(), resource = format!("spec.resources[{at}]"),
+                    receiver = name, namespace, resource = format!("spec.resources[{at}]"), left_out,
                     %error, "a resource was not annotated"
                 );
-                all = false;
+            }
+            if matches!(error, TargetError::Exhausted(_)) {
+                break;
             }
         }
         all
@@ -89,34 +128,82 @@ impl Targets {
         receiver: &Receiver,
         at: usize,
         resource: &ReceiverResource,
-        filters: Option<Arc<Filters>>,
+        filters: &mut Option<RequestFilters>,
     ) -> Result<(), TargetError> {
         let target = self.resolve(receiver, resource).await?;
-        let objects = if resource.name == "*" {
-            let selector = selector(resource.match_labels.as_ref())?;
-            let found = list(&target.api, &selector).await?;
-            if found.is_empty() {
-                tracing::info!(
-                    kind = target.kind.kind,
-                    namespace = target.namespace,
-                    "no object has the labels of the Receiver"
-                );
+        let judged = filters.as_ref().is_some_and(|filters| filters.filters.judges(at));
+        if resource.name != "*" {
+            let object = match judged {
+                true => {
+                    answer(&target, target.api.get_metadata(&resource.name))
+                        .await?
+                        .metadata
+                }
+                false => ObjectMeta {
+                    name: Some(resource.name.clone()),
+                    ..ObjectMeta::default()
+                },
+            };
+            return self.page(&target, at, vec![object], filters, judged).await;
+        }
+        let selector = selector(resource.match_labels.as_ref())?;
+        let mut params = ListParams::default().labels(&selector).limit(PAGE);
+        let (mut first, mut found) = (Ok(()), 0_usize);
+        loop {
+            let page = answer(&target, target.api.list_metadata(&params)).await?;
+            found += page.items.len();
+            let objects = page.items.into_iter().map(|item| item.metadata).collect();
+            let result = self.page(&target, at, objects, filters, judged).await;
+            if matches!(result, Err(TargetError::Exhausted(_))) {
+                return result;
             }
-            found
-        } else if filters.is_some() {
-            vec![answer(target.api.get_metadata(&resource.name)).await?.metadata]
-        } else {
-            vec![ObjectMeta {
-                name: Some(resource.name.clone()),
-                ..ObjectMeta::default()
-            }]
-        };
-        let target = &target;
-        let filters = &filters;
-        let mut results = stream::iter(objects)
-            .map(|object| async move { object_of(target, at, object, filters.clone()).await })
-            .buffer_unordered(AT_ONCE);
+            first = first.and(result);
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => params = params.continue_token(&next),
+                None => break,
+            }
+        }
+        let kind = &target.kind.kind;
+        if found == 0
+            && log_limit::WEBHOOKS
+                .admit(&target.owner, kind, Instant::now())
+                .is_some()
+        {
+            tracing::info!(
+                kind,
+                namespace = target.namespace,
+                "no object has the labels of the Receiver"
+            );
+        }
+        first
+    }
+
+    /// Annotates the objects of a page that pass the filters of a resource. Returns the first error after all of them.
+    async fn page(
+        &self,
+        target: &Target,
+        at: usize,
+        mut objects: Vec<ObjectMeta>,
+        filters: &mut Option<RequestFilters>,
+        judged: bool,
+    ) -> Result<(), TargetError> {
+        for object in &mut objects {
+            object.managed_fields = None;
+        }
         let mut first = Ok(());
+        let names = if judged {
+            let (names, result) = passing(target, at, objects, filters).await;
+            first = result;
+            names
+        } else {
+            objects
+                .into_iter()
+                .map(|object| object.name.unwrap_or_default())
+                .collect()
+        };
+        let mut results = stream::iter(names)
+            .map(|name| async move { request_reconciliation(target, &name).await })
+            .buffer_unordered(AT_ONCE);
         while let Some(result) = results.next().await {
             first = first.and(result);
         }
@@ -163,41 +250,68 @@ impl Targets {
             api: Api::namespaced_with(self.client.clone(), &namespace, &kind),
             kind,
             namespace,
+            owner: own,
         })
     }
 }
 
-async fn object_of(
+/// Returns the names of the objects that pass the filters of a resource, and the first error. The filters are gone after work that ended
+/// early.
+async fn passing(
     target: &Target,
     at: usize,
-    object: ObjectMeta,
-    filters: Option<Arc<Filters>>,
-) -> Result<(), TargetError> {
-    let name = object.name.clone().unwrap_or_default();
-    let shown = format!("{}/{name}.{}", target.kind.kind, target.namespace);
-    if let Some(filters) = filters {
-        let json = json!({"apiVersion": target.kind.api_version, "kind": target.kind.kind, "metadata": without_managers(object)});
-        let passed = compute(move || filters.pass(at, Value::from_json(&json))).await;
-        let passed = passed.ok_or_else(|| TargetError::Filter("an internal error".to_owned()))?;
-        if !passed.map_err(|error| TargetError::Filter(error.to_string()))? {
-            tracing::debug!(resource = shown, "the filter leaves the resource out");
-            return Ok(());
+    objects: Vec<ObjectMeta>,
+    filters: &mut Option<RequestFilters>,
+) -> (Vec<String>, Result<(), TargetError>) {
+    let gone = || TargetError::Exhausted("an internal error".to_owned());
+    let (objects, mut names, mut done, mut first) = (Arc::new(objects), Vec::new(), 0, Ok(()));
+    while done < objects.len() {
+        let Some(mut owned) = filters.take() else {
+            return (names, first.and(Err(gone())));
+        };
+        let (shared, kind) = (Arc::clone(&objects), target.kind.clone());
+        let judged = compute(&target.owner, move |cancelled| {
+            let rest = shared.get(done..).unwrap_or_default();
+            let results = owned.pass_some(at, &kind, rest, cancelled);
+            (owned, results)
+        });
+        let Some((owned, results)) = judged.await else {
+            return (names, first.and(Err(gone())));
+        };
+        *filters = Some(owned);
+        let rest = objects.get(done..).unwrap_or_default();
+        done += results.len().max(1);
+        for (object, result) in rest.iter().zip(results) {
+            match result.map_err(TargetError::from) {
+                Ok(true) => names.extend(object.name.clone()),
+                Ok(false) => tracing::debug!(object = object.name, "the filter leaves the object out"),
+                Err(error @ TargetError::Exhausted(_)) => return (names, Err(error)),
+                Err(error) => first = first.and(Err(error)),
+            }
         }
     }
-    let annotations = requests(target, &name).await?;
+    (names, first)
+}
+
+/// Requests the reconciliation of an object.
+async fn request_reconciliation(target: &Target, name: &str) -> Result<(), TargetError> {
+    let annotations = requests(target, name).await?;
     let patch = json!({"metadata": {"annotations": annotations}});
     let params = PatchParams {
         field_manager: Some(crate::name::NAME.to_owned()),
         ..PatchParams::default()
     };
-    answer(target.api.patch_metadata(&name, &params, &Patch::Merge(patch))).await?;
-    tracing::info!("resource '{shown}' annotated");
+    answer(
+        target,
+        target.api.patch_metadata(name, &params, &Patch::Merge(patch)),
+    )
+    .await?;
+    tracing::info!(
+        "resource '{}/{name}.{}' annotated",
+        target.kind.kind,
+        target.namespace
+    );
     Ok(())
-}
-
-fn without_managers(mut object: ObjectMeta) -> ObjectMeta {
-    object.managed_fields = None;
-    object
 }
 
 /// Returns the annotations that request a reconciliation of an object.
@@ -206,7 +320,7 @@ async fn requests(target: &Target, name: &str) -> Result<Json, TargetError> {
     let mut annotations = json!({ annotation::RECONCILE_REQUESTED_AT: now });
     if target.kind.group == group::GITOPS_KLUCTL {
         // A suspended object would obey the original's request, too.
-        let object = answer(target.api.get(name)).await?;
+        let object = answer(target, target.api.get(name)).await?;
         let suspended = object.data.pointer("/spec/suspend").and_then(Json::as_bool) == Some(true);
         if let Some(fields) = annotations.as_object_mut().filter(|_| !suspended) {
             fields.insert(annotation::REQUEST_RECONCILE.to_owned(), now.into());
@@ -215,26 +329,16 @@ async fn requests(target: &Target, name: &str) -> Result<Json, TargetError> {
     Ok(annotations)
 }
 
-async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TargetError> {
+async fn answer<T>(
+    target: &Target,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, TargetError> {
+    let _permit = PERMITS.acquire(&target.owner).await;
     match tokio::time::timeout(ANSWER, request).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(TargetError::Missing),
         Ok(Err(error)) => Err(TargetError::Refused(runtime::client::describe(&error))),
         Err(_) => Err(TargetError::Timeout),
-    }
-}
-
-/// Lists the metadata of all objects with labels, page by page.
-async fn list(api: &Api<DynamicObject>, selector: &str) -> Result<Vec<ObjectMeta>, TargetError> {
-    let mut params = ListParams::default().labels(selector).limit(PAGE);
-    let mut objects = Vec::new();
-    loop {
-        let page = answer(api.list_metadata(&params)).await?;
-        objects.extend(page.items.into_iter().map(|item| item.metadata));
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params = params.continue_token(&next),
-            None => return Ok(objects),
-        }
     }
 }
 
@@ -251,6 +355,10 @@ fn selector(labels: Option<&BTreeMap<String, String>>) -> Result<String, TargetE
         .iter()
         .all(|(name, value)| !name.is_empty() && plain(name) && plain(value))
     {
+        return Err(TargetError::Malformed);
+    }
+    let length = |(name, value): (&String, &String)| name.len() + value.len() + 2;
+    if labels.iter().map(length).sum::<usize>() > MAX_SELECTOR {
         return Err(TargetError::Malformed);
     }
     let pairs: Vec<_> = labels
@@ -301,5 +409,7 @@ mod tests {
         ] {
             assert_eq!(of(&[pair]), Err(TargetError::Malformed), "{pair:?}");
         }
+        assert!(of(&[("app", &"a".repeat(63))]).is_ok());
+        assert_eq!(of(&[("app", &"a".repeat(20_000))]), Err(TargetError::Malformed));
     }
 }

@@ -1,5 +1,7 @@
 //! The types of Receivers: verification of the sender, and the name of the event of a request.
 
+use std::sync::Arc;
+
 use api::notification::ReceiverSpec;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cel::Value;
@@ -19,13 +21,16 @@ use super::{
     oidc,
     refused::Refused,
 };
+use crate::compute::{compute, compute_sized};
 
-pub(super) struct Request<'a> {
-    pub(super) headers: &'a HeaderMap,
-    pub(super) body: &'a [u8],
+/// A request; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) headers: Arc<HeaderMap>,
+    pub(super) body: Arc<Vec<u8>>,
 }
 
-impl Request<'_> {
+impl Request {
     /// Returns a header; the empty string if it is missing or not ASCII.
     fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).and_then(|value| value.to_str().ok());
@@ -52,7 +57,7 @@ impl Request<'_> {
     }
 
     fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
-        let parsed: Result<Object<T>, _> = serde_json::from_slice(self.body);
+        let parsed: Result<Object<T>, _> = serde_json::from_slice(&self.body);
         let object = parsed.map_err(|_| Refused::said("the body is not what this sender sends"))?;
         Ok(object.0)
     }
@@ -74,13 +79,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     /// The body for filters, if it differs from the body of the request.
-    pub(super) payload: Option<Vec<u8>>,
+    pub(super) payload: Option<Arc<Vec<u8>>>,
     pub(super) claims: Option<Value>,
 }
 
 #[derive(Clone, Copy)]
 enum Check {
-    Token(fn(&Request<'_>, &[u8]) -> Result<(), Refused>),
+    Token(fn(&Request, &[u8]) -> Result<(), Refused>),
     Google,
     Oidc,
 }
@@ -117,6 +122,8 @@ pub(crate) const ALL: &[Type] = &[
 pub(super) struct Checks<'a> {
     pub(super) keys: &'a Keys,
     pub(super) google_keys: &'a str,
+    /// Namespace of the Receiver, whose share of the threads they take.
+    pub(super) namespace: &'a str,
     /// Seconds since the epoch.
     pub(super) now: i64,
 }
@@ -130,22 +137,33 @@ impl Type {
         !matches!(self.check, Check::Oidc)
     }
 
+    /// Returns true if the body is parsed to verify its form.
+    pub(super) fn parses(&self) -> bool {
+        matches!(
+            self.name,
+            "acr" | "cdevents" | "dockerhub" | "gcr" | "nexus" | "quay"
+        )
+    }
+
     /// Verifies the sender of a request, and that the Receiver wants its event.
     pub(super) async fn verify(
         &self,
         spec: &ReceiverSpec,
-        request: &Request<'_>,
-        secret: &SecretData,
+        request: &Request,
+        secret: &Arc<SecretData>,
         checks: &Checks<'_>,
     ) -> Result<Verified, Refused> {
         let verified = match self.check {
             Check::Token(check) => {
-                check(request, token(secret)?)?;
+                let (request, secret) = (request.clone(), Arc::clone(secret));
+                let size = request.body.len() + token(&secret)?.len();
+                let checked = compute_sized(checks.namespace, size, move || check(&request, token(&secret)?));
+                checked.await.ok_or_else(unfinished)??;
                 Verified::default()
             }
             Check::Google => google(request, secret, checks).await?,
             Check::Oidc => Verified {
-                claims: Some(oidc::claims(spec, request.bearer()?, checks.keys, checks.now).await?),
+                claims: Some(oidc::claims(spec, request.bearer()?, checks).await?),
                 payload: None,
             },
         };
@@ -172,6 +190,10 @@ pub(crate) fn token(secret: &SecretData) -> Result<&[u8], Refused> {
             secret.name()
         ))
     })
+}
+
+fn unfinished() -> Refused {
+    Refused::said("the request cannot be verified now")
 }
 
 /// Compares two secrets in constant time.
@@ -205,35 +227,35 @@ fn signed_by_name(key: &[u8], body: &[u8], signature: &str) -> Result<(), Refuse
     }
 }
 
-fn generic_hmac(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
-    signed_by_name(token, request.body, request.header("X-Signature"))
+fn generic_hmac(request: &Request, token: &[u8]) -> Result<(), Refused> {
+    signed_by_name(token, &request.body, request.header("X-Signature"))
 }
 
-fn hub(request: &Request<'_>, token: &[u8], headers: &[&str]) -> Result<(), Refused> {
+fn hub(request: &Request, token: &[u8], headers: &[&str]) -> Result<(), Refused> {
     let signatures = headers.iter().map(|name| request.header(name));
     let signature = signatures.into_iter().find(|signature| !signature.is_empty());
-    signed_by_name(token, request.body, signature.unwrap_or_default())?;
+    signed_by_name(token, &request.body, signature.unwrap_or_default())?;
     match request.content_type().as_str() {
         "application/json" | "application/x-www-form-urlencoded" => Ok(()),
         _ => Err(Refused::said("the content type is neither JSON nor a form")),
     }
 }
 
-fn github(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
+fn github(request: &Request, token: &[u8]) -> Result<(), Refused> {
     hub(request, token, &["X-Hub-Signature-256", "X-Hub-Signature"])
 }
 
-fn bitbucket(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
+fn bitbucket(request: &Request, token: &[u8]) -> Result<(), Refused> {
     hub(request, token, &["X-Hub-Signature"])
 }
 
-fn gitlab(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
+fn gitlab(request: &Request, token: &[u8]) -> Result<(), Refused> {
     same(request.header("X-Gitlab-Token").as_bytes(), token)
         .then_some(())
         .ok_or_else(wrong)
 }
 
-fn harbor(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
+fn harbor(request: &Request, token: &[u8]) -> Result<(), Refused> {
     let value = request.headers.get(header::AUTHORIZATION);
     let value = value.map(http::HeaderValue::as_bytes).unwrap_or_default();
     same(value, token).then_some(()).ok_or_else(wrong)
@@ -262,7 +284,7 @@ struct DockerHubRepository {
     repo_url: String,
 }
 
-fn dockerhub(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
+fn dockerhub(request: &Request, _: &[u8]) -> Result<(), Refused> {
     request.json::<DockerHub>().map(drop)
 }
 
@@ -274,7 +296,7 @@ struct Quay {
     updated_tags: Vec<String>,
 }
 
-fn quay(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
+fn quay(request: &Request, _: &[u8]) -> Result<(), Refused> {
     request.json::<Quay>().map(drop)
 }
 
@@ -294,11 +316,11 @@ struct AcrTarget {
     tag: String,
 }
 
-fn acr(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
+fn acr(request: &Request, _: &[u8]) -> Result<(), Refused> {
     request.json::<Acr>().map(drop)
 }
 
-fn nexus(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
+fn nexus(request: &Request, token: &[u8]) -> Result<(), Refused> {
     #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
     #[allow(dead_code, reason = "only the form of a request counts")]
@@ -306,11 +328,11 @@ fn nexus(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
         action: String,
         repository_name: String,
     }
-    signed::<Hmac<Sha1>>(token, request.body, request.header("X-Nexus-Webhook-Signature"))?;
+    signed::<Hmac<Sha1>>(token, &request.body, request.header("X-Nexus-Webhook-Signature"))?;
     request.json::<Nexus>().map(drop)
 }
 
-fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
+fn cdevents(request: &Request, _: &[u8]) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct CdEvent {
         context: Object<Context>,
@@ -356,11 +378,41 @@ fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
 const GOOGLE: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
 
 /// Verifies a push of Pub/Sub, whose token names the service account that pushes, and returns the notification of the registry.
-async fn google(
-    request: &Request<'_>,
-    secret: &SecretData,
-    checks: &Checks<'_>,
-) -> Result<Verified, Refused> {
+async fn google(request: &Request, secret: &SecretData, checks: &Checks<'_>) -> Result<Verified, Refused> {
+    token(secret)?;
+    let required = |key: &str| {
+        let value = secret.string(key).ok().flatten();
+        value.ok_or_else(|| {
+            Refused::new(format!(
+                "invalid '{}' secret data: required field '{key}'",
+                secret.name()
+            ))
+        })
+    };
+    let (email, audience) = (required("email")?, required("audience")?);
+    let location = KeyLocation::Keys(checks.google_keys.to_owned());
+    let expected = oidc::Expected {
+        issuers: GOOGLE.map(str::to_owned).into(),
+        audience,
+    };
+    let claims = oidc::verified(request.bearer()?, &location, expected, checks).await?;
+    let verified = claims
+        .get("email_verified")
+        .is_some_and(|value| *value == true || value == "true");
+    let own = claims.get("email").and_then(Json::as_str) == Some(&email);
+    if !verified || !own {
+        return Err(Refused::said("the token is of another service account"));
+    }
+    let request = request.clone();
+    let payload = compute(checks.namespace, move |_| notification(&request));
+    Ok(Verified {
+        payload: Some(payload.await.ok_or_else(unfinished)??),
+        claims: None,
+    })
+}
+
+/// Returns the notification of a registry in a message of Pub/Sub.
+fn notification(request: &Request) -> Result<Arc<Vec<u8>>, Refused> {
     #[derive(Deserialize)]
     struct Envelope {
         message: Message,
@@ -377,44 +429,13 @@ async fn google(
         digest: String,
         tag: String,
     }
-    token(secret)?;
-    let required = |key: &str| {
-        let value = secret.string(key).ok().flatten();
-        value.ok_or_else(|| {
-            Refused::new(format!(
-                "invalid '{}' secret data: required field '{key}'",
-                secret.name()
-            ))
-        })
-    };
-    let (email, audience) = (required("email")?, required("audience")?);
-    let location = KeyLocation::Keys(checks.google_keys.to_owned());
-    let claims = oidc::verified(
-        request.bearer()?,
-        checks.keys,
-        &location,
-        &GOOGLE,
-        &audience,
-        checks.now,
-    )
-    .await?;
-    let verified = claims
-        .get("email_verified")
-        .is_some_and(|value| *value == true || value == "true");
-    let own = claims.get("email").and_then(Json::as_str) == Some(&email);
-    if !verified || !own {
-        return Err(Refused::said("the token is of another service account"));
-    }
     let envelope: Envelope = request.json()?;
     let data = STANDARD.decode(envelope.message.data);
     let data = data.map_err(|_| Refused::said("the body is not what this sender sends"))?;
     let inner = Request {
-        headers: request.headers,
-        body: &data,
+        headers: Arc::clone(&request.headers),
+        body: Arc::new(data),
     };
     inner.json::<Notification>()?;
-    Ok(Verified {
-        payload: Some(data),
-        claims: None,
-    })
+    Ok(inner.body)
 }

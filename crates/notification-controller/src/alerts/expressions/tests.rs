@@ -1,6 +1,9 @@
 use std::time::Instant;
 
-use super::*;
+use super::{
+    cache::{CACHE_BYTES, CacheEntry},
+    *,
+};
 
 fn spec(inclusion: &[&str], exclusion: &[&str]) -> AlertSpec {
     let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
