@@ -1,5 +1,7 @@
 //! Errors that end an operation as a whole. Failures of one object are in the results.
 
+use std::time::Duration;
+
 use api::{Class, Fault, Reason};
 
 use crate::discriminator::DiscriminatorError;
@@ -30,6 +32,19 @@ pub enum Error {
          restart the controller, and please report this"
     )]
     StillRendering { name: String },
+    #[error(
+        "{count} cancelled renders in the namespace {namespace} have not ended, so no other one of it begins: if this stays, remove loops \
+         over large values from the projects, or restart the controller"
+    )]
+    StuckRenders { namespace: String, count: usize },
+    #[error(
+        "the render of {name} was stopped after {after:?}, because others wait for it; it will be tried again: if this stays, make the \
+         project smaller"
+    )]
+    Evicted { name: String, after: Duration },
+    /// The render did not end at its timeout by itself.
+    #[error("the render of {name} did not end within the timeout of {after:?}")]
+    Timeout { name: String, after: Duration },
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
@@ -84,7 +99,10 @@ impl Error {
             | Self::Discriminator(_)
             | Self::Randomness(_)
             | Self::NoThread(_)
-            | Self::StillRendering { .. } => (Class::Retry, reason),
+            | Self::StillRendering { .. }
+            | Self::StuckRenders { .. }
+            | Self::Evicted { .. } => (Class::Retry, reason),
+            Self::Timeout { .. } => (Class::Retry, Reason::Timeout),
             Self::Cancelled => (Class::Retry, Reason::Timeout),
             Self::Interrupted => (Class::Retry, Reason::Progressing),
             Self::Panicked => (Class::Bug, Reason::InternalError),

@@ -7,6 +7,8 @@
 pub mod commands;
 mod deploy;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod listing;
 mod progress;
 mod render;
@@ -20,10 +22,10 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    EnvironmentVariables, ExternalAccess, ExternalReads, FetchStatus, PinnedSource, PinnedSources,
-    ProjectError, ProjectHead, ReadObjects, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots,
-    SourceOverride, choose_target, deployed_images, fetch_project, list_targets, moment, project_head,
-    render, render_offline,
+    EnvironmentVariables, ExternalAccess, ExternalReads, FetchPermits, FetchStatus, PinnedSource,
+    PinnedSources, ProjectError, ProjectHead, ReadObjects, RemoteFiles, RemoteOverride, RenderOptions,
+    RenderSlots, SourceOverride, choose_target, deployed_images, fetch_project, list_targets, moment,
+    project_head, render, render_offline,
 };
 
 pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};

@@ -10,6 +10,7 @@ mod charts;
 mod decryption;
 mod external;
 mod external_reads;
+mod fetch_permits;
 pub(crate) mod images;
 mod pinned;
 mod project;
@@ -49,13 +50,17 @@ pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, SourceOverride,
 };
 pub use external_reads::{ExternalReads, ReadObjects};
+pub use fetch_permits::FetchPermits;
 pub use images::deployed_images;
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
-use slots::RenderSlot;
 pub use slots::RenderSlots;
+use slots::{RenderPermit, RenderSlot};
 
 const STACK_BYTES: usize = 8 << 20;
+
+/// Time after its timeout in which a render should end by itself, with an error that names the step.
+const OVERDUE: Duration = Duration::from_secs(5);
 
 /// Namespace of namespaced objects whose manifest has no namespace.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -78,11 +83,16 @@ pub struct RenderOptions {
     pub external_reads: ExternalReads,
 }
 
-struct CancelOnDrop(Arc<AtomicBool>);
+/// Ends a render that nobody waits for.
+struct CancelOnDrop {
+    flag: Arc<AtomicBool>,
+    permit: RenderPermit,
+}
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
+        self.permit.abandon();
     }
 }
 
@@ -102,7 +112,7 @@ pub async fn render(
     let _cancel_callbacks = cancelled.clone().drop_guard();
     // Waits of the callbacks are waits of the whole operation, so they count once.
     let until = cluster.until(cancelled.clone()).within_wait();
-    let permit = options.slots.permit();
+    let permit = options.slots.permit(&options.name);
     let blocking = BlockingContext::new(cancelled)
         .waiting_on(cluster)
         .giving_back(&permit)
@@ -166,7 +176,7 @@ async fn offline<T: Send + 'static>(
 ) -> Result<T, Error> {
     let cancelled = CancellationToken::new();
     let _cancel_callbacks = cancelled.clone().drop_guard();
-    let permit = options.slots.permit();
+    let permit = options.slots.permit(&options.name);
     let blocking = BlockingContext::new(cancelled).giving_back(&permit);
     equip(&mut request, None, options, &blocking)?;
     let slot = options
@@ -219,14 +229,18 @@ fn render_decrypted(
 }
 
 /// Runs work on a thread of its own, as it may wait for servers for long: the blocking threads of the process are for short work, such
-/// as DNS lookups. The thread is cancelled when the caller is gone, and keeps its slot until it stops.
+/// as DNS lookups. The thread is cancelled when the caller is gone, when it doesn't end at its timeout, and when others wait for its permit. It
+/// keeps its name until it stops.
 async fn in_a_thread<T: Send + 'static>(
     options: &RenderOptions,
     slot: RenderSlot,
     work: impl FnOnce(&Budget) -> Result<T, kluctl::Error> + Send + 'static,
 ) -> Result<T, Error> {
     let flag = Arc::new(AtomicBool::new(false));
-    let _cancel = CancelOnDrop(Arc::clone(&flag));
+    let cancel = CancelOnDrop {
+        flag: Arc::clone(&flag),
+        permit: slot.permit().clone(),
+    };
     let mut budget = Budget::new(options.limits.clone()).with_cancellation(flag);
     if let Some(timeout) = options.timeout {
         budget = budget.with_timeout(timeout);
@@ -245,7 +259,21 @@ async fn in_a_thread<T: Send + 'static>(
         .stack_size(STACK_BYTES)
         .spawn(work);
     started.map_err(|error| Error::NoThread(error.to_string()))?;
-    Ok(done.await.map_err(|_| Error::Panicked)??)
+    let overdue = async {
+        match options.timeout {
+            Some(timeout) => tokio::time::sleep(timeout.saturating_add(OVERDUE)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = done => Ok(ended.map_err(|_| Error::Panicked)??),
+        after = cancel.permit.evicted() => Err(Error::Evicted { name: options.name.clone(), after }),
+        () = overdue => Err(Error::Timeout {
+            name: options.name.clone(),
+            after: options.timeout.unwrap_or_default(),
+        }),
+    }
 }
 
 async fn fix_namespaces(cluster: &Cluster, rendered: &mut Rendered) -> Result<(), Error> {
@@ -322,13 +350,48 @@ mod tests {
             ..kluctl::Request::default()
         };
         let work = move |budget: &Budget| kluctl::render(tree, &request, budget);
-        let permit = options.slots.permit();
+        let permit = options.slots.permit(&options.name);
         let slot = options
             .slots
             .acquire(&options.name, options.timeout, permit)
             .await?;
         let rendered = in_a_thread(options, slot, work).await?;
         Ok(rendered.objects().count())
+    }
+
+    #[tokio::test]
+    async fn render_that_does_not_end_at_its_timeout_is_abandoned() {
+        let (reading, (go, let_go)) = (Arc::new(Notify::new()), mpsc::channel());
+        let stuck = Arc::new(Stuck {
+            reading: Arc::clone(&reading),
+            let_go: Mutex::new(let_go),
+        });
+        let options = RenderOptions {
+            name: "apps/shop".to_owned(),
+            timeout: Some(Duration::from_secs(60)),
+            ..RenderOptions::default()
+        };
+        let mut first = Box::pin(rendered(stuck, &options));
+        tokio::select! {
+            ended = &mut first => panic!("it is not stuck: {ended:?}"),
+            () = reading.notified() => {}
+        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(66)).await;
+        tokio::time::resume();
+        let error = first.await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the render of apps/shop did not end within the timeout of 60s"
+        );
+        let other = RenderOptions {
+            name: "apps/other".to_owned(),
+            ..options.clone()
+        };
+        assert_eq!(rendered(project(), &other).await.unwrap(), 1, "others go on");
+        go.send(()).unwrap();
+        drop(go);
+        assert_eq!(rendered(project(), &options).await.unwrap(), 1);
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use net::{AddressPolicy, ClusterServices};
 use remote::{ServerAccess, ServerKind, SourceCredentials};
 use stores::Ambient;
 
-use super::pinned::PinnedSources;
+use super::{fetch_permits::FetchPermits, pinned::PinnedSources};
 
 /// Environment variables, servers, stores and repositories that a render may use.
 ///
@@ -30,6 +30,10 @@ pub struct ExternalAccess {
     pub remote_overrides: Vec<RemoteOverride>,
     pub status: Option<Arc<dyn FetchStatus>>,
     pub pinned: PinnedSources,
+    /// Tenant whose part of the threads and of the memory for fetches is used, such as a namespace; if empty, the host of the server.
+    pub tenant: String,
+    /// Permits for the fetches of projects of a process; clones share them.
+    pub fetches: FetchPermits,
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -147,11 +151,20 @@ impl Default for ExternalAccess {
             remote_overrides: Vec::new(),
             status: None,
             pinned: PinnedSources::default(),
+            tenant: String::new(),
+            fetches: FetchPermits::default(),
         }
     }
 }
 
 impl ExternalAccess {
+    /// Charges fetches to this tenant, such as a namespace.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: &str) -> Self {
+        tenant.clone_into(&mut self.tenant);
+        self
+    }
+
     #[must_use]
     pub fn with_credentials(mut self, credentials: Arc<dyn SourceCredentials>) -> Self {
         self.servers.credentials = Some(credentials);

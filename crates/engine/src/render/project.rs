@@ -1,7 +1,11 @@
 //! Fetches the project that is rendered, for controllers: nothing is checked out.
 
+use std::time::{Duration, Instant};
+
 use git::{Listing, SshConnections};
-use kluctl::{FetchedSource, SourceAddress, Sources as _};
+use kluctl::{CallbackError, FetchedSource, SourceAddress, Sources as _};
+use limits::blocking;
+use remote::ServerAddress;
 use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tree::{Budget, Limits};
@@ -27,11 +31,9 @@ pub async fn fetch_project(
     ssh: &SshConnections,
     cancel: &CancellationToken,
 ) -> Result<FetchedSource, ProjectError> {
-    let failure = failure_of(&address);
     let budget = Budget::new(limits.clone());
-    let work = move |fetcher: &SourceFetcher| fetcher.fetch(&address, &budget);
-    let fetched = with_fetcher(external, limits, ssh, cancel, work).await?;
-    fetched.map_err(|error| failure(error.to_string()))
+    let work = move |fetcher: &SourceFetcher, address: &SourceAddress| fetcher.fetch(address, &budget);
+    with_fetcher(address, external, limits, ssh, cancel, work).await
 }
 
 #[derive(Debug, Clone)]
@@ -69,11 +71,9 @@ pub async fn project_head(
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<Option<ProjectHead>, ProjectError> {
-    let failure = failure_of(&address);
-    let work = move |fetcher: &SourceFetcher| fetcher.head(&address);
+    let work = |fetcher: &SourceFetcher, address: &SourceAddress| fetcher.head(address);
     let ssh = SshConnections::default();
-    let head = with_fetcher(external, limits, &ssh, cancel, work).await?;
-    head.map_err(|error| failure(error.to_string()))
+    with_fetcher(address, external, limits, &ssh, cancel, work).await
 }
 
 fn failure_of(address: &SourceAddress) -> fn(String) -> ProjectError {
@@ -83,23 +83,51 @@ fn failure_of(address: &SourceAddress) -> fn(String) -> ProjectError {
     }
 }
 
-/// Calls a function that blocks. It is cancelled when the caller is gone.
+/// Calls a function that blocks, on a thread of its own: the blocking threads of the process are for short work, and servers may drip. It is
+/// cancelled when the caller is gone, and when others wait for the permit of the tenant.
 async fn with_fetcher<T: Send + 'static>(
+    address: SourceAddress,
     external: &ExternalAccess,
     limits: &Limits,
     ssh: &SshConnections,
     cancel: &CancellationToken,
-    work: impl FnOnce(&SourceFetcher) -> T + Send + 'static,
+    work: impl FnOnce(&SourceFetcher, &SourceAddress) -> Result<T, CallbackError> + Send + 'static,
 ) -> Result<T, ProjectError> {
+    let failure = failure_of(&address);
+    let tenant = match external.tenant.as_str() {
+        "" => ServerAddress::parse(address.url()).map_or_else(String::new, |server| server.host),
+        tenant => tenant.to_owned(),
+    };
+    let permit = cancel
+        .run_until_cancelled(external.fetches.acquire(&tenant))
+        .await;
+    let permit = permit.ok_or(ProjectError::Cancelled)?;
+    let (evicted, since) = (permit.evicted().clone(), Instant::now());
     let cancelled = cancel.child_token();
     let _ends: DropGuard = cancelled.clone().drop_guard();
     let fetcher = SourceFetcher::new(external, limits, ssh, BlockingContext::new(cancelled));
-    let work = tokio::task::spawn_blocking(move || work(&fetcher));
-    match cancel.run_until_cancelled(work).await {
-        Some(Ok(done)) => Ok(done),
-        _ => Err(ProjectError::Cancelled),
+    let runtime = Handle::current();
+    let work = blocking::run(&tenant, NO_TIMEOUT, cancel, move |_| {
+        let (_permit, _entered) = (permit, runtime.enter());
+        work(&fetcher, &address)
+    });
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ProjectError::Cancelled),
+        done = work => match done {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(failure(error.to_string())),
+            Err(error) => Err(failure(error.to_string())),
+        },
+        () = evicted.cancelled() => Err(failure(format!(
+            "the server is slow: the fetch was stopped after {:?}, because others wait for it; it will be tried again",
+            since.elapsed()
+        ))),
     }
 }
+
+/// The callers of fetches have timeouts of their own.
+const NO_TIMEOUT: Duration = Duration::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +139,7 @@ mod tests {
     use tree::TreePath;
 
     use super::*;
+    use crate::FetchPermits;
     use remote::{CredentialEntry, SecretCredentials};
 
     #[tokio::test(flavor = "multi_thread")]
@@ -181,6 +210,52 @@ mod tests {
             error.starts_with("failed to clone git source: repository not found"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn dripping_fetches_use_no_blocking_thread_and_leave_permits_to_other_tenants() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let server = GitServer::start().unwrap();
+            let repo = server.repo("a").unwrap();
+            let commit = repo.commit("1", &[("deployment.yaml", "")]).unwrap();
+            let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (external, cancel) = (ExternalAccess::default(), CancellationToken::new());
+            let fetch = async |tenant: &str, url: String| {
+                let address = SourceAddress::Git {
+                    url,
+                    reference: GitReference::Branch("main".to_owned()),
+                };
+                let external = external.clone().with_tenant(tenant);
+                let ssh = SshConnections::default();
+                fetch_project(address, &external, &Limits::default(), &ssh, &cancel).await
+            };
+            let dripping = format!("http://{}/x", silent.local_addr().unwrap());
+            let mut bad: Vec<_> = (0..80)
+                .map(|_| Box::pin(fetch("bad", dripping.clone())))
+                .collect();
+            let good = async {
+                let fetched = fetch("good", repo.url()).await.unwrap();
+                assert_eq!(fetched.commit.as_deref(), Some(commit.as_str()));
+                assert!(external.fetches.free() >= 15, "{}", external.fetches.free());
+            };
+            tokio::select! {
+                biased;
+                _ = futures::future::select_all(&mut bad) => panic!("a silent server answered"),
+                () = good => {}
+            }
+            drop(bad);
+            eventually("the threads to end", Duration::from_secs(60), async || {
+                anyhow::ensure!(external.fetches.free() == FetchPermits::QUICK, "some are left");
+                Ok(())
+            })
+            .await
+            .unwrap();
+        });
     }
 
     #[tokio::test(flavor = "multi_thread")]

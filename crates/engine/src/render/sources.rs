@@ -27,6 +27,8 @@ const MAX_BYTES: u64 = 2 << 30;
 const MAX_OVERRIDE_BYTES: u64 = 64 << 20;
 /// Maximum number of files of all Git repositories of one render: their entries are kept in memory.
 const MAX_ENTRIES: usize = 1_000_000;
+/// Number of listed references of all repositories at which a render lists no more: they are kept in memory.
+const MAX_LISTED: usize = 300_000;
 
 pub(crate) struct SourceFetcher {
     external: ExternalAccess,
@@ -144,6 +146,7 @@ impl SourceFetcher {
     fn call(&self) -> Call {
         let call = Call {
             ssh: self.ssh.clone(),
+            tenant: self.external.tenant.clone(),
             ..Call::new(TIMEOUT)
         };
         let (token, flag) = (self.blocking.cancelled().clone(), Arc::clone(&call.cancelled));
@@ -333,6 +336,11 @@ impl Sources for SourceFetcher {
         let mut known = self.listed.lock();
         if let Some(listed) = known.get(url) {
             return Ok(listed.clone());
+        }
+        if known.values().map(Vec::len).sum::<usize>() >= MAX_LISTED {
+            return Err(CallbackError::new(format!(
+                "the repositories whose branches this render lists have {MAX_LISTED} references or more"
+            )));
         }
         let remote = self.remote(url)?;
         let call = self.call();
