@@ -52,6 +52,34 @@ impl Value {
     }
 }
 
+/// Returns the size of documents as they are printed, or a bit more: with four bytes of indentation for each level and line.
+pub(crate) fn printed_size(documents: &[Branch]) -> u64 {
+    documents.iter().map(|branch| branch_size(branch, 1)).sum()
+}
+
+fn branch_size(branch: &Branch, depth: u64) -> u64 {
+    let sizes = branch.iter().map(|item| match item {
+        Item::Comment(text) => text_size(text, depth),
+        Item::Entry(key, value) => text_size(key, depth) + value_size(value, depth),
+    });
+    sizes.sum()
+}
+
+fn value_size(value: &Value, depth: u64) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8 + 4 * depth,
+        Value::Text(text) | Value::Time(text) | Value::Comment(text) => text_size(text, depth),
+        Value::Bytes(bytes) => bytes.len() as u64 + 4 * depth,
+        Value::Seq(items) => items.iter().map(|item| value_size(item, depth + 1)).sum(),
+        Value::Map(branch) => branch_size(branch, depth + 1),
+    }
+}
+
+fn text_size(text: &str, depth: u64) -> u64 {
+    let lines = 1 + text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+    text.len() as u64 + 4 * depth * lines
+}
+
 /// Formats without an exponent, in as many digits as needed.
 fn float(number: f64) -> String {
     if number.is_infinite() {

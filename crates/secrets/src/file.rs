@@ -1,14 +1,17 @@
 //! A file, from its encrypted bytes to its content.
 
 use sha2::{Digest, Sha256};
-use tree::Budget;
+use tree::{Budget, Exceeded};
 
 use crate::{
     DataKey, Error, Format, Keys, data_key,
-    document::{Branch, Value, Wiped},
+    document::{Branch, Value, Wiped, printed_size},
     metadata::Metadata,
     store, walk,
 };
+
+/// Maximum size of a decrypted file, relative to the size that an encrypted one may have.
+const PRINTED: u64 = 4;
 
 pub struct File {
     metadata: Metadata,
@@ -92,6 +95,14 @@ impl File {
     pub fn decrypt_as(self, format: Format, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let mut documents = Wiped(self.documents);
         let computed = walk::decrypt(&mut documents.0, &self.metadata, key, budget)?;
+        // Indentation may take much more than the content.
+        let limit = PRINTED * budget.limits().file_bytes;
+        if printed_size(&documents.0) > limit {
+            return Err(Error::Exceeded(Exceeded::Limit {
+                what: "bytes of one decrypted file",
+                limit,
+            }));
+        }
         Ok(Decrypted {
             content: store::print(format, &documents.0)?,
             mac: verified(&self.metadata, key, &computed),

@@ -312,3 +312,25 @@ fn fuzz_keys_and_messages_take_bounded_work() {
         }
     });
 }
+
+#[test]
+fn deep_documents_are_refused_before_their_indentation_is_printed() {
+    let key = DataKey::new(&[7; 32]).unwrap();
+    let sops = "\"sops\": {\"age\": [{\"recipient\": \"x\", \"enc\": \"y\"}], \"lastmodified\": \"2020-01-01T00:00:00Z\", \
+                \"encrypted_suffix\": \"_x\"}";
+    let document = |depth: usize, items: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let text = format!("{{\"a\": {open}1{}{close}, {sops}}}", ",1".repeat(items));
+        let budget = Budget::new(tree::Limits {
+            file_bytes: 100_000,
+            ..tree::Limits::default()
+        });
+        let file = File::read(Format::Json, text.as_bytes(), &budget)
+            .unwrap()
+            .unwrap();
+        file.decrypt(&key, &budget).map(|found| found.content.len())
+    };
+    assert!(document(1, 20_000).unwrap() < 400_000);
+    let error = document(90, 20_000).unwrap_err().to_string();
+    assert!(error.contains("400000 bytes of one decrypted file"), "{error}");
+}

@@ -8,12 +8,18 @@ const MAP: &str = "__map_";
 const LIST: &str = "__list_";
 /// Longer lists are not metadata.
 const MAX_ITEMS: usize = 1000;
+/// Maximum number of items of all lists together.
+const MAX_ALL_ITEMS: usize = 20_000;
+/// Maximum length of a name in bytes.
+const MAX_NAME: usize = 1024;
+/// Maximum number of nested lists and maps; the metadata has five.
+const MAX_DEPTH: usize = 16;
 
 pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Value, Error> {
-    let mut root = Value::Null;
+    let (mut root, mut left) = (Value::Null, MAX_ALL_ITEMS);
     for (name, text) in entries {
         let text = text.replace("\\n", "\n");
-        let slot = slot(&mut root, name)
+        let slot = slot(&mut root, name, &mut left)
             .ok_or_else(|| Error::Metadata(format!("`{}` contradicts other names", printable(name))))?;
         *slot = Value::String(text);
     }
@@ -28,12 +34,20 @@ fn printable(name: &str) -> String {
     name.chars().take(100).collect()
 }
 
-/// Returns the slot for the value of a flattened name.
-fn slot<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
+/// Returns the slot for the value of a flattened name. `left` is the number of items that lists may still get.
+fn slot<'v>(root: &'v mut Value, name: &str, left: &mut usize) -> Option<&'v mut Value> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let end = next(name);
     let (first, mut rest) = name.split_at_checked(end)?;
     let mut slot = entry(root, first)?;
+    let mut depth = 0;
     while !rest.is_empty() {
+        depth += 1;
+        if depth > MAX_DEPTH {
+            return None;
+        }
         let (step, is_map) = match rest.strip_prefix(MAP) {
             Some(step) => (step, true),
             None => (rest.strip_prefix(LIST)?, false),
@@ -42,7 +56,7 @@ fn slot<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
         slot = if is_map {
             entry(slot, part)?
         } else {
-            item(slot, part.parse().ok()?)?
+            item(slot, part.parse().ok()?, left)?
         };
         rest = behind;
     }
@@ -66,12 +80,13 @@ fn entry<'v>(slot: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     map.get_mut(key)
 }
 
-fn item(slot: &mut Value, index: usize) -> Option<&mut Value> {
+fn item<'v>(slot: &'v mut Value, index: usize, left: &mut usize) -> Option<&'v mut Value> {
     if slot.is_null() {
         *slot = Value::Seq(Vec::new());
     }
     let items = slot.as_seq_mut().filter(|_| index < MAX_ITEMS)?;
     if items.len() <= index {
+        *left = left.checked_sub(index + 1 - items.len())?;
         items.resize(index + 1, Value::Null);
     }
     items.get_mut(index)
@@ -133,5 +148,23 @@ mod tests {
             let entries = names.iter().map(|name| (*name, "x"));
             assert!(unflatten(entries).is_err(), "{names:?}");
         }
+    }
+
+    #[test]
+    fn deep_and_long_flat_metadata_is_refused_before_it_is_made() {
+        let deep = format!("a{}", "__map_b".repeat(700_000));
+        let lists = format!("a{}", "__list_999".repeat(400_000));
+        let nested = format!("a{}", "__map_b".repeat(MAX_DEPTH + 1));
+        for name in [&deep, &lists, &nested] {
+            let error = unflatten([(name.as_str(), "x")]).unwrap_err().to_string();
+            assert!(
+                error.len() < 300 && error.contains("contradicts other names"),
+                "{error}"
+            );
+        }
+        assert!(unflatten([(format!("a{}", "__map_b".repeat(MAX_DEPTH)).as_str(), "x")]).is_ok());
+        let names: Vec<_> = (0..30).map(|number| format!("a{number}__list_999")).collect();
+        let all = |count: usize| unflatten(names.iter().take(count).map(|name| (name.as_str(), "x")));
+        assert!(all(20).is_ok() && all(21).is_err());
     }
 }
