@@ -1,6 +1,9 @@
 //! The bounds of paths and patterns: with strings at their limits, no call takes unbounded work.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use testkit::fuzz::{self, Random};
@@ -10,7 +13,8 @@ use crate::{
     Error, Ignore, ObjectRef,
     conflict::{self, Cause},
     jsonpath::{JsonPath, JsonPathError, Meter, Pattern, PatternError, Patterns},
-    managed, normalize,
+    managed::{self, Element},
+    normalize,
     path::{self, Key},
     rules::IgnoreRule,
     vocabulary::{Managers, tests::EXAMPLE},
@@ -100,6 +104,27 @@ fn paths_and_patterns_of_an_object_share_their_bounds() {
         normal.get("data").and_then(Value::as_map).map(yaml::Map::len),
         Some(2900)
     );
+}
+
+#[test]
+fn paths_and_fields_share_the_names_above_them() {
+    let shared = |one: &Key, other: &Key| match (one, other) {
+        (Key::Field(one), Key::Field(other)) => Arc::ptr_eq(one, other),
+        _ => false,
+    };
+    let key = "k".repeat(300_000);
+    let items: Vec<_> = (0..30_000).collect();
+    let leaves = path::leaves(&Value::from_json(json!({"a": {&key: items}})));
+    assert_eq!(leaves.len(), 30_000);
+    assert!(leaves.iter().all(|leaf| shared(&leaf[1], &leaves[0][1])));
+    let names: serde_json::Map<_, _> = (0..30_000)
+        .map(|number| (format!("f:{number}"), json!({})))
+        .collect();
+    let tree = json!({format!("f:{key}"): names});
+    let entry = json!({"manager": "m", "operation": "Apply", "fieldsV1": tree});
+    let owners = managed::managed_fields(&Value::from_json(json!({"metadata": {"managedFields": [entry]}})));
+    let (first, last) = (&owners[0].fields[0][0], &owners[0].fields[29_999][0]);
+    assert!(matches!((first, last), (Element::Name(one), Element::Name(other)) if Arc::ptr_eq(one, other)));
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub fn resolve(
     causes: &[Cause],
 ) -> Result<Resolution, Error> {
     let owners = managed::managed_fields(live);
-    let fields = OwnedFields::of(&owners);
+    let fields = OwnedFields::of(&owners, causes);
     let mut meter = Meter::default();
     let rules = all_rules(live, local, policy, &mut meter)?;
     let (mut dropped, mut left) = (Vec::new(), Vec::new());
@@ -144,17 +144,26 @@ struct OwnedField<'a> {
 struct OwnedFields<'a>(HashMap<String, OwnedField<'a>>);
 
 impl<'a> OwnedFields<'a> {
-    fn of(owners: &'a [ManagedFields]) -> Self {
+    /// Finds the fields of the causes.
+    fn of(owners: &'a [ManagedFields], causes: &[Cause]) -> Self {
+        let named: HashSet<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        // Most fields need not be formatted: names may be long, and fields many.
+        let lengths: HashSet<usize> = named.iter().map(|field| field.len()).collect();
         let mut fields: HashMap<String, OwnedField<'a>> = HashMap::new();
         for owner in owners {
             for field in &owner.fields {
-                let known = fields
-                    .entry(managed::display(field))
-                    .or_insert_with(|| OwnedField {
-                        field,
-                        managers: Vec::new(),
-                        is_ambiguous: false,
-                    });
+                if !lengths.contains(&managed::display_length(field)) {
+                    continue;
+                }
+                let text = managed::display(field);
+                if !named.contains(text.as_str()) {
+                    continue;
+                }
+                let known = fields.entry(text).or_insert_with(|| OwnedField {
+                    field,
+                    managers: Vec::new(),
+                    is_ambiguous: false,
+                });
                 known.is_ambiguous |= known.field != field;
                 if known.managers.last() != Some(&owner.manager.as_str()) {
                     known.managers.push(&owner.manager);

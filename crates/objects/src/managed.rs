@@ -3,6 +3,8 @@
 //! A live object lists, for each manager, the set of its fields in a compressed tree (`fieldsV1`). This module parses
 //! those trees, formats a field in the way that the API server does in conflicts, and locates the field in an object.
 
+use std::sync::Arc;
+
 use yaml::Value;
 
 use crate::path::{Key, Path};
@@ -17,14 +19,14 @@ pub struct ManagedFields {
     pub fields: Vec<Field>,
 }
 
-/// A field in the notation of field ownership: list items are named by key or value, not by position.
+/// A field in the notation of field ownership: list items are named by key or value, not by position. Fields share the elements above them.
 pub type Field = Vec<Element>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Element {
-    Name(String),
-    Keyed(Vec<(String, Value)>),
-    Member(Value),
+    Name(Arc<str>),
+    Keyed(Arc<[(String, Value)]>),
+    Member(Arc<Value>),
     Index(usize),
 }
 
@@ -91,14 +93,14 @@ fn collect(tree: &Value, at: &mut Field, found: &mut Vec<Field>) {
 pub(crate) fn element(key: &str) -> Option<Element> {
     let (kind, rest) = key.split_once(':')?;
     match kind {
-        "f" => Some(Element::Name(rest.to_owned())),
+        "f" => Some(Element::Name(rest.into())),
         "i" => rest.parse().ok().map(Element::Index),
-        "v" => json(rest).map(Element::Member),
+        "v" => json(rest).map(|value| Element::Member(Arc::new(value))),
         "k" => match json(rest)? {
             Value::Map(map) => {
                 let mut keys: Vec<_> = map.into_iter().collect();
                 keys.sort_by(|(a, _), (b, _)| a.cmp(b));
-                Some(Element::Keyed(keys))
+                Some(Element::Keyed(keys.into()))
             }
             _ => None,
         },
@@ -134,6 +136,15 @@ pub fn display(field: &[Element]) -> String {
     text
 }
 
+/// Returns the length of the result of [`display`], without formatting names.
+pub(crate) fn display_length(field: &[Element]) -> usize {
+    let lengths = field.iter().map(|element| match element {
+        Element::Name(name) => 1 + name.len(),
+        other => display(std::slice::from_ref(other)).len(),
+    });
+    lengths.sum()
+}
+
 fn scalar(value: &Value) -> String {
     value.to_json().to_string()
 }
@@ -144,9 +155,9 @@ pub fn locate(field: &[Element], object: &Value) -> Option<Path> {
     let (mut path, mut value) = (Path::new(), object);
     for element in field {
         let (key, member) = match element {
-            Element::Name(name) => (Key::from(name.as_str()), value.get(name)?),
+            Element::Name(name) => (Key::Field(Arc::clone(name)), value.get(name)?),
             Element::Index(index) => (Key::Index(*index), value.as_seq()?.get(*index)?),
-            Element::Member(member) => find(value, |item| item == member)?,
+            Element::Member(member) => find(value, |item| *item == **member)?,
             Element::Keyed(keys) => locate_keyed(value, keys)?,
         };
         path.push(key);

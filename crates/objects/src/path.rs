@@ -1,13 +1,17 @@
 //! Paths of fields, and their canonical form.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use yaml::Value;
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    Field(String),
+    /// The name is shared by all paths through the field: it may be long, and they may be many.
+    Field(Arc<str>),
     Index(usize),
 }
 
@@ -15,7 +19,7 @@ pub type Path = Vec<Key>;
 
 impl From<&str> for Key {
     fn from(name: &str) -> Self {
-        Self::Field(name.to_owned())
+        Self::Field(name.into())
     }
 }
 
@@ -112,7 +116,7 @@ pub fn remove_all(value: &mut Value, paths: Vec<Path>) {
     }
 }
 
-/// Returns the paths of all leaves: scalars, and maps and lists without members. Together they may be much larger than the value.
+/// Returns the paths of all leaves: scalars, and maps and lists without members.
 #[must_use]
 pub fn leaves(value: &Value) -> Vec<Path> {
     let mut found = Vec::new();

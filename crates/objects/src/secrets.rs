@@ -16,7 +16,7 @@ pub fn is_secret(reference: &ObjectRef) -> bool {
 pub fn mask(changes: &mut [Change]) {
     for change in changes {
         let secret =
-            matches!(change.path.first(), Some(Key::Field(name)) if name == "data" || name == "stringData");
+            matches!(change.path.first(), Some(Key::Field(name)) if matches!(&**name, "data" | "stringData"));
         if secret {
             for value in [&mut change.old, &mut change.new].into_iter().flatten() {
                 mask_value(value);

@@ -8,7 +8,7 @@
 
 mod atomic;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use yaml::{Map, Value};
 
@@ -16,6 +16,9 @@ use crate::{
     managed::{self, Element},
     meta, split_api_version,
 };
+
+/// Maximum number of items of a list that is compared item by item, which takes the square of it. Longer ones count as changed.
+const MAX_ITEMS: usize = 2000;
 
 /// Metadata that the API server sets, or that makes an apply depend on a state.
 const SERVERS: [&str; 7] = [
@@ -159,18 +162,18 @@ impl Walk {
     /// Compares lists whose items are identified by keys: each item of the manifest is one of the owned ones, in the same order.
     fn keyed(&self, tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
         let owned = tree.iter().filter(|(key, _)| *key != ".");
-        let mut owned: Vec<(Vec<(String, Value)>, &Map)> = owned
+        let mut owned: Vec<(ItemKeys, &Map)> = owned
             .map(|(key, below)| match managed::element(key)? {
                 Element::Keyed(keys) => Some((keys, below.as_map()?)),
                 _ => None,
             })
             .collect::<Option<_>>()?;
-        require(owned.len() == manifest.len())?;
+        require(owned.len() == manifest.len() && manifest.len().max(live.len()) <= MAX_ITEMS)?;
         let mut rest = live.iter();
         for item in manifest {
             let item = item.as_map()?;
             // A key that the manifest leaves out has a default, which the manager does not own then.
-            let fits = |(keys, below): &(Vec<(String, Value)>, &Map)| {
+            let fits = |(keys, below): &(ItemKeys, &Map)| {
                 keys.iter().all(|(key, value)| match item.get(key) {
                     Some(own) => equal(own, value),
                     None => !below.contains_key(&format!("f:{key}")),
@@ -193,6 +196,8 @@ impl Walk {
     }
 }
 
+type ItemKeys = Arc<[(String, Value)]>;
+
 /// Compares lists that are sets: the manifest has exactly the owned members, in the same order.
 fn members(tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
     let owned = tree.keys().filter(|key| *key != ".");
@@ -202,6 +207,7 @@ fn members(tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
             _ => None,
         })
         .collect::<Option<_>>()?;
+    require(manifest.len().max(live.len()) <= MAX_ITEMS)?;
     let wanted: HashSet<String> = manifest.iter().map(yaml::print::json_sorted).collect();
     require(owned == wanted && wanted.len() == manifest.len())?;
     let mut rest = live.iter();

@@ -53,6 +53,6 @@ fn put(map: &mut Map, path: &[Key], value: Value) -> Option<()> {
         at = at.get_or_insert_map(name)?;
     }
     let Key::Field(name) = last else { return None };
-    at.insert(name.as_str(), value);
+    at.insert(&**name, value);
     Some(())
 }

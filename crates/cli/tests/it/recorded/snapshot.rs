@@ -219,7 +219,7 @@ fn managers(object: &Value) -> Vec<Value> {
 
 fn slashed(field: &[Element]) -> String {
     let parts = field.iter().map(|element| match element {
-        Element::Name(name) => name.clone(),
+        Element::Name(name) => name.to_string(),
         Element::Index(index) => format!("i:{index}"),
         Element::Member(value) => format!("v:{}", yaml::print::json_sorted(value)),
         Element::Keyed(keys) => yaml::print::json_sorted(&Value::Map(keys.iter().cloned().collect())),
