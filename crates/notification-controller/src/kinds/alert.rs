@@ -9,6 +9,7 @@ use api::{
 use kube::ResourceExt;
 use parking_lot::Mutex;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
+use sha2::{Digest as _, Sha256};
 
 use super::outcome;
 use crate::{
@@ -28,12 +29,15 @@ const INTERVAL: Duration = Duration::from_secs(600);
 /// Maximum number of Alerts whose checked template is remembered.
 const CHECKED: usize = 4096;
 
+/// Hash of a template, and its mistake.
+type Checked = ([u8; 32], Option<String>);
+
 pub(crate) struct Alerts {
     store: Store,
     reports: Arc<Reports>,
     own_namespace_only: bool,
-    /// The mistakes in the templates that were checked last.
-    mistakes: Mutex<HashMap<ObjectKey, (String, Option<String>)>>,
+    /// The templates that were checked last.
+    mistakes: Mutex<HashMap<ObjectKey, Checked>>,
 }
 
 impl Alerts {
@@ -76,23 +80,17 @@ impl Alerts {
             self.mistakes.lock().remove(&key);
             return;
         };
-        if self
-            .mistakes
-            .lock()
-            .get(&key)
-            .is_some_and(|(checked, _)| checked == text)
-        {
+        let hash = Sha256::digest(text.as_bytes()).into();
+        let is_known = |(checked, _): &Checked| *checked == hash;
+        if self.mistakes.lock().get(&key).is_some_and(is_known) {
             return;
         }
         let mistake = template::mistake(&key.namespace, text).await;
-        // The start of a longer one is enough to tell that it is too long again.
-        let end = text.floor_char_boundary(template::LONGEST + 1);
-        let checked = text.get(..end).unwrap_or_default().to_owned();
         let mut mistakes = self.mistakes.lock();
         if mistakes.len() >= CHECKED {
             mistakes.clear();
         }
-        mistakes.insert(key, (checked, mistake));
+        mistakes.insert(key, (hash, mistake));
     }
 
     /// Returns the annotations without effect. The template counts as it was checked last.
