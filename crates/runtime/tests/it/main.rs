@@ -6,6 +6,7 @@
     reason = "helpers of tests, too, fail by panicking"
 )]
 
+mod bounds;
 mod events;
 mod faults;
 mod isolation;
