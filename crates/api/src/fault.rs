@@ -51,6 +51,8 @@ reasons! {
     /// A field is set that is not supported.
     UnsupportedField,
     InternalError,
+    /// The process ended repeatedly in passes of the object.
+    ControllerCrashed,
     /// The reconciliation exceeded its timeout.
     Timeout,
     /// A reference to another namespace is blocked, or the identity lacks the right.

@@ -35,6 +35,10 @@ enum Behaviour {
     CheckpointHang,
     AnnounceRest,
     AnnounceSlow,
+    /// Ends the process.
+    Abort,
+    /// Ends the process by recursion.
+    Overflow,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -141,6 +145,11 @@ impl Probes {
     }
 }
 
+#[expect(unconditional_recursion, reason = "the tests want to see what becomes of it")]
+fn overflow(depth: u64) -> u64 {
+    std::hint::black_box(overflow(std::hint::black_box(depth + 1)) + 1)
+}
+
 impl Reconciler for Probes {
     type Object = Probe;
     type Status = ProbeStatus;
@@ -225,6 +234,11 @@ impl Reconciler for Probes {
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 Ok(())
             }
+            Behaviour::Abort => std::process::abort(),
+            Behaviour::Overflow => match overflow(0) {
+                0 => Ok(()),
+                _ => Err(Fault::retry(Reason::Failed, "the stack has no end")),
+            },
             Behaviour::Checkpoint => Self::checkpoint(pass).await,
             Behaviour::CheckpointHang => {
                 let written = Self::checkpoint(pass).await;

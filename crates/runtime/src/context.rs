@@ -11,6 +11,7 @@ use crate::{
     admin::Readiness,
     backoff::Backoff,
     client,
+    crash_marks::CrashMarks,
     error::Error,
     events::Recorder,
     flags::{CommonFlags, PrivateAddresses},
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
     pub(crate) gate: WriteGate,
+    pub(crate) crash_marks: CrashMarks,
     pub(crate) leadership: watch::Receiver<Leadership>,
     /// No new work starts once this is cancelled.
     pub(crate) shutdown: CancellationToken,
@@ -143,6 +145,10 @@ impl Context {
             Some(Ok(state)) if *state == Leadership::Leader => Ok(()),
             _ => Err(Error::Ended),
         }
+    }
+
+    pub(crate) fn crash_marks(&self) -> &CrashMarks {
+        &self.inner.crash_marks
     }
 
     pub(crate) fn retry_delay(&self, failures: u32) -> Duration {

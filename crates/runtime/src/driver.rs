@@ -1,5 +1,7 @@
 //! The loop of one kind: watch, queue, passes.
 
+mod start;
+
 use std::{
     cell::Cell,
     collections::{HashMap, HashSet},
@@ -21,7 +23,6 @@ use kube::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::{
     backoff::bounded,
@@ -32,11 +33,10 @@ use crate::{
     pass::{ObjectMemory, ReconciledKind},
     queue::{ObjectKey, Queue},
     reconciler::Reconciler,
-    report::{self, Next, Report},
-    slots::{Slots, WorkSlot},
+    report::{Next, Report},
+    slots::Slots,
     watched::{ObjectCache, WatchedObject},
     watching::{self, Change, Index, is_unserved},
-    work::StopSignals,
 };
 
 const CONCURRENCY: u16 = 4;
@@ -310,81 +310,6 @@ impl<R: Reconciler> Driver<R> {
         due.into_iter().chain(earliest.get()).min()
     }
 
-    fn start(&mut self, key: ObjectKey, due: Instant, granted: mpsc::UnboundedSender<String>) {
-        let superseded = CancellationToken::new();
-        let generation = Arc::new(AtomicI64::new(0));
-        let now = Instant::now();
-        self.in_flight.start(&key.namespace, now);
-        let running = RunningPass {
-            began: now,
-            superseded: superseded.clone(),
-            generation: Arc::clone(&generation),
-        };
-        self.running.insert(key.clone(), running);
-        let mut state = self.states.remove(&key).unwrap_or_default();
-        let seen = self.index.version(&key);
-        let is_unchanged = !self.news.remove(&key) && state.memory.is_at(seen);
-        state.memory.see(seen);
-        let kind = Arc::clone(&self.kind);
-        let (slots, abort) = (self.slots.clone(), self.abort.clone());
-        let id = pass_id();
-        let span = self.span(&key, &id);
-        let pass = async move {
-            let shutdown = kind.ctx.shutdown().clone();
-            let permit = shutdown.run_until_cancelled(slots.acquire(&key.namespace)).await;
-            // The driver may have ended.
-            let _ = granted.send(key.namespace.clone());
-            let Some(permit) = permit else {
-                return FinishedPass {
-                    key,
-                    state,
-                    report: report::CANCELLED,
-                    took: None,
-                };
-            };
-            let slot = WorkSlot::new(permit);
-            let stop = StopSignals {
-                superseded,
-                abort,
-                evicted: slot.evicted().clone(),
-            };
-            let started = Instant::now();
-            kind.metrics
-                .started(&key, started, started.saturating_duration_since(due));
-            let unchanged = match is_unchanged {
-                true => stop.until_stopped(kind.unchanged(&key, &slot)).await,
-                false => Ok(None),
-            };
-            let report = match unchanged {
-                Err(stopped) => stopped,
-                Ok(Some(interval)) => Report::unchanged(interval),
-                Ok(None) => {
-                    kind.pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
-                        .await
-                }
-            };
-            slot.close();
-            FinishedPass {
-                key,
-                state,
-                report,
-                took: Some(started.elapsed()),
-            }
-        };
-        self.passes.spawn(pass.instrument(span));
-    }
-
-    fn span(&self, key: &ObjectKey, id: &str) -> tracing::Span {
-        tracing::error_span!(
-            "pass",
-            controller = controller::<R>(),
-            controllerKind = self.name,
-            name = key.name,
-            namespace = key.namespace,
-            reconcileID = id,
-        )
-    }
-
     fn joined(&mut self, finished: Result<FinishedPass, tokio::task::JoinError>) {
         match finished {
             Ok(finished) => self.finished(finished),
@@ -471,12 +396,6 @@ fn controller<R: Reconciler>() -> String {
         "" => R::Object::kind(&()).to_lowercase(),
         name => name.to_owned(),
     }
-}
-
-/// Returns a UUID. It only tells passes apart in logs, so it needs no secure random numbers.
-fn pass_id() -> String {
-    let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes());
-    id.into_uuid().to_string()
 }
 
 async fn sleep_until(due: Option<Instant>) {

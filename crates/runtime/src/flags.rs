@@ -128,6 +128,11 @@ pub struct CommonFlags {
     #[arg(long, default_value = "1h", value_parser = duration::parse)]
     pub max_timeout: Duration,
 
+    /// Directory of the file that notes which objects are worked on: it must outlive a restart of the container. By default the directory
+    /// of temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub crash_marks_path: Option<PathBuf>,
+
     /// Percentage by which intervals are spread.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub interval_jitter_percentage: u8,

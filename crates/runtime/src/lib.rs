@@ -9,6 +9,7 @@ pub mod backoff;
 pub mod client;
 mod clock;
 mod context;
+mod crash_marks;
 mod decode;
 mod driver;
 pub mod duration;

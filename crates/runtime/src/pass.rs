@@ -67,6 +67,18 @@ impl ObjectMemory {
     }
 }
 
+/// The inputs of a pass, without the memory of its object.
+pub(crate) struct PassInput<'a> {
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) id: &'a str,
+    pub(crate) stop: &'a StopSignals,
+    pub(crate) slot: &'a WorkSlot,
+    /// Is set to the generation that the pass works on.
+    pub(crate) generation: &'a AtomicI64,
+    /// True if earlier passes ended the process: only the condition is written.
+    pub(crate) is_set_aside: bool,
+}
+
 pub(crate) struct ReconciledKind<R> {
     pub(crate) ctx: Context,
     pub(crate) reconciler: R,
@@ -90,15 +102,8 @@ impl<R: Reconciler> ReconciledKind<R> {
         }
     }
 
-    pub(crate) async fn pass(
-        &self,
-        key: &ObjectKey,
-        id: &str,
-        memory: &mut ObjectMemory,
-        stop: &StopSignals,
-        slot: &WorkSlot,
-        generation: &AtomicI64,
-    ) -> Report {
+    pub(crate) async fn pass(&self, input: PassInput<'_>, memory: &mut ObjectMemory) -> Report {
+        let PassInput { key, id, stop, .. } = input;
         let client = self.ctx.client().clone();
         let api = Api::<Live>::namespaced_with(client, &key.namespace, &self.resource);
         let live = match self.object(&api, key, memory).await {
@@ -114,7 +119,8 @@ impl<R: Reconciler> ReconciledKind<R> {
             );
             return report::OUTDATED;
         }
-        generation.store(live.metadata.generation.unwrap_or(0), Ordering::Release);
+        let generation = live.metadata.generation.unwrap_or(0);
+        input.generation.store(generation, Ordering::Release);
         if memory.uid != live.metadata.uid {
             *memory = ObjectMemory {
                 uid: live.metadata.uid.clone(),
@@ -132,12 +138,15 @@ impl<R: Reconciler> ReconciledKind<R> {
             api,
             status,
             announced: &mut memory.announced,
-            slot: slot.clone(),
+            slot: input.slot.clone(),
             started: Instant::now(),
         };
-        let report = match panics::caught(Box::pin(run.steps(stop))).await {
-            Ok(report) => report,
-            Err(location) => run.panicked(&location).await,
+        let report = match input.is_set_aside {
+            true => run.set_aside().await,
+            false => match panics::caught(Box::pin(run.steps(stop))).await {
+                Ok(report) => report,
+                Err(location) => run.panicked(&location).await,
+            },
         };
         let last = status::version(&run.status.live().metadata);
         memory.written = run.status.into_written();
@@ -439,6 +448,17 @@ impl<R: Reconciler> PassRun<'_, R> {
             error = fault.message,
             "the object is invalid"
         );
+        self.fail(fault, stalled).await
+    }
+
+    /// Writes the status of an object whose passes ended the process.
+    async fn set_aside(&mut self) -> Report {
+        tracing::error!("the object is set aside: its passes ended the process");
+        let fault = Fault::stall(Reason::ControllerCrashed, SET_ASIDE);
+        self.fail(&fault, true).await
+    }
+
+    async fn fail(&mut self, fault: &Fault, stalled: bool) -> Report {
         let status = decode::failed_status(self.status.live(), fault, stalled, &now());
         match self.write_value(&status).await {
             Ok(()) => Report {
@@ -462,6 +482,10 @@ impl<R: Reconciler> PassRun<'_, R> {
 
 /// Delay before the next pass of an evicted object.
 const EVICTED_RETRY: Duration = Duration::from_secs(30);
+
+const SET_ASIDE: &str = "the controller crashed or ran out of memory repeatedly while it worked on this object, which is set aside so \
+                         that others go on: change its spec to what needs less, or set the annotation \
+                         reconcile.fluxcd.io/requestedAt to a new value to try again; if that doesn't help, report a bug";
 
 const UNDECODABLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 

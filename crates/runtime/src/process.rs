@@ -18,6 +18,7 @@ use crate::{
     admin::{self, Readiness},
     allocator, client,
     context::{Context, Inner},
+    crash_marks::CrashMarks,
     error::Error,
     events::{Flush, Recorder},
     flags::{CommonFlags, EventsFlags, report_idle},
@@ -136,6 +137,7 @@ impl Process {
         };
         let (recorder, flush) = Recorder::start(spec.name, &instance, teller, &spec.events, metrics.clone())?;
         let readiness = Readiness::starting();
+        let crash_marks = crash_marks(&flags, spec.name, &config);
         let servers = serve_admin(&flags, &metrics, &readiness, &shutdown).await?;
         let (leadership, candidate) = if flags.enable_leader_election {
             let namespace = lease_namespace(&flags, &config);
@@ -159,6 +161,7 @@ impl Process {
             metrics,
             readiness,
             gate,
+            crash_marks,
             leadership,
             shutdown,
             abort: CancellationToken::new(),
@@ -179,6 +182,7 @@ impl Process {
         result: Result<(), Error>,
     ) -> Result<(), Error> {
         let inner = &self.ctx.inner;
+        inner.crash_marks.end();
         inner.shutdown.cancel();
         if matches!(result, Err(Error::LeaseLost(_))) {
             inner.abort.cancel();
@@ -216,6 +220,16 @@ async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
         services.api_server_sockets.extend(found.into_iter().flatten());
     }
     flags.address_policy(services)
+}
+
+/// Opens the marks of this controller in this cluster. Its address tells processes apart that run on one machine.
+fn crash_marks(flags: &CommonFlags, name: &str, config: &Config) -> CrashMarks {
+    let dir = flags.crash_marks_path.clone().unwrap_or_else(std::env::temp_dir);
+    CrashMarks::open(
+        &dir,
+        name,
+        &format!("{} {}", config.cluster_url, flags.health_addr),
+    )
 }
 
 fn ended_early(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> Error {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use api::{Class, Fault};
 
 use crate::{
+    crash_marks::PassEnd,
     metrics::Ending,
     reconciler::{Outcome, Requeue},
 };
@@ -64,6 +65,14 @@ impl Report {
         Report {
             next: Next::Interval(interval),
             ending: Some(Ending::RequeueAfter),
+        }
+    }
+
+    pub(crate) fn pass_end(self) -> PassEnd {
+        match (self.next, self.ending) {
+            (Next::Interval(_) | Next::Gone, _) | (Next::Idle, Some(_)) => PassEnd::Complete,
+            (_, None) => PassEnd::Cut,
+            _ => PassEnd::Partial,
         }
     }
 

@@ -62,6 +62,12 @@ impl Fingerprint {
         let is_known = |request| before.requests.contains(request);
         self.object != before.object || !self.requests.iter().all(is_known)
     }
+
+    fn state(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.object, &self.requests).hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +91,11 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.fingerprints.contains_key(key)
+    }
+
+    /// Returns a hash of UID, generation and requests of an object.
+    pub(crate) fn state(&self, key: &ObjectKey) -> Option<u64> {
+        self.fingerprints.get(key).map(Fingerprint::state)
     }
 
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {

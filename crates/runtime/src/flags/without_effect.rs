@@ -37,6 +37,7 @@ pub const OBEYED_BY_ALL: &[&str] = &[
     "min-retry-delay",
     "max-retry-delay",
     "max-timeout",
+    "crash-marks-path",
     "interval-jitter-percentage",
     "allow-addresses",
     "private-addresses",

@@ -7,6 +7,7 @@
 )]
 
 mod bounds;
+mod crashes;
 mod events;
 mod faults;
 mod isolation;
