@@ -39,6 +39,8 @@ enum Behaviour {
     Abort,
     /// Ends the process by recursion.
     Overflow,
+    /// Blocks its worker for ever.
+    Block,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -238,6 +240,9 @@ impl Reconciler for Probes {
             Behaviour::Overflow => match overflow(0) {
                 0 => Ok(()),
                 _ => Err(Fault::retry(Reason::Failed, "the stack has no end")),
+            },
+            Behaviour::Block => loop {
+                std::thread::park();
             },
             Behaviour::Checkpoint => Self::checkpoint(pass).await,
             Behaviour::CheckpointHang => {

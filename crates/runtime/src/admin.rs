@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use tokio::sync::Semaphore;
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, watchdog::Liveness};
 
 /// Condition that lasts until the others have been named.
 const START: &str = "the start";
@@ -54,8 +54,15 @@ pub(crate) fn metrics_router(metrics: Metrics) -> Router {
     )
 }
 
-pub(crate) fn health_router(readiness: Readiness) -> Router {
-    Router::new().route("/healthz", get(|| async { "ok" })).route(
+pub(crate) fn health_router(readiness: Readiness, liveness: Liveness) -> Router {
+    let healthz = get(move || async move {
+        if liveness.is_blocked() {
+            (StatusCode::SERVICE_UNAVAILABLE, "a worker thread is blocked")
+        } else {
+            (StatusCode::OK, "ok")
+        }
+    });
+    Router::new().route("/healthz", healthz).route(
         "/readyz",
         get(move || async move {
             let pending = readiness.pending();
@@ -90,15 +97,18 @@ mod tests {
         let readiness = Readiness::default();
         readiness.expect("GitRepository");
         assert_eq!(
-            status(health_router(readiness.clone()), "/healthz").await,
+            status(health_router(readiness.clone(), Liveness::default()), "/healthz").await,
             StatusCode::OK
         );
         assert_eq!(
-            status(health_router(readiness.clone()), "/readyz").await,
+            status(health_router(readiness.clone(), Liveness::default()), "/readyz").await,
             StatusCode::SERVICE_UNAVAILABLE
         );
         readiness.done("GitRepository");
-        assert_eq!(status(health_router(readiness), "/readyz").await, StatusCode::OK);
+        assert_eq!(
+            status(health_router(readiness, Liveness::default()), "/readyz").await,
+            StatusCode::OK
+        );
     }
 
     #[test]

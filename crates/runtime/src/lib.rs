@@ -35,6 +35,7 @@ pub mod secret;
 mod slots;
 mod status;
 pub mod tokens;
+mod watchdog;
 mod watched;
 mod watching;
 mod work;

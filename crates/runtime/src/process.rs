@@ -5,6 +5,7 @@ use std::{ffi::OsString, future::Future, process::ExitCode, time::Duration};
 use kube::Config;
 use net::{AddressPolicy, ClusterServices, OwnAddresses};
 use tokio::{
+    runtime::Handle,
     signal::unix::{SignalKind, signal},
     sync::watch,
     task::JoinHandle,
@@ -28,6 +29,7 @@ use crate::{
     logging,
     metrics::Metrics,
     own_addresses, panics,
+    watchdog::{self, Liveness},
 };
 
 /// Time for the controller's `body` to end after the start of a shutdown: for running passes, and for requests to its servers.
@@ -82,6 +84,7 @@ where
 
 struct Process {
     ctx: Context,
+    liveness: Liveness,
     servers: TaskTracker,
     flush: Flush,
     retire: CancellationToken,
@@ -137,8 +140,9 @@ impl Process {
         };
         let (recorder, flush) = Recorder::start(spec.name, &instance, teller, &spec.events, metrics.clone())?;
         let readiness = Readiness::starting();
+        let liveness = watchdog::watch(&Handle::current()).map_err(Error::Start)?;
         let crash_marks = crash_marks(&flags, spec.name, &config);
-        let servers = serve_admin(&flags, &metrics, &readiness, &shutdown).await?;
+        let servers = serve_admin(&flags, &metrics, (&readiness, &liveness), &shutdown).await?;
         let (leadership, candidate) = if flags.enable_leader_election {
             let namespace = lease_namespace(&flags, &config);
             let election = Election::of(&flags, spec.lease, &namespace, &instance);
@@ -168,6 +172,7 @@ impl Process {
         };
         Ok(Self {
             ctx: Context { inner: inner.into() },
+            liveness,
             servers,
             flush,
             retire,
@@ -182,7 +187,10 @@ impl Process {
         result: Result<(), Error>,
     ) -> Result<(), Error> {
         let inner = &self.ctx.inner;
-        inner.crash_marks.end();
+        // The probe ends a process whose worker is blocked: a pass is to blame.
+        if !self.liveness.is_blocked() {
+            inner.crash_marks.end();
+        }
         inner.shutdown.cancel();
         if matches!(result, Err(Error::LeaseLost(_))) {
             inner.abort.cancel();
@@ -256,7 +264,7 @@ async fn lost(candidate: &mut Option<JoinHandle<Result<(), Error>>>) -> Result<(
 async fn serve_admin(
     flags: &CommonFlags,
     metrics: &Metrics,
-    readiness: &Readiness,
+    (readiness, liveness): (&Readiness, &Liveness),
     shutdown: &CancellationToken,
 ) -> Result<TaskTracker, Error> {
     let servers = TaskTracker::new();
@@ -269,7 +277,7 @@ async fn serve_admin(
         (
             "health",
             &flags.health_addr,
-            admin::health_router(readiness.clone()),
+            admin::health_router(readiness.clone(), liveness.clone()),
         ),
     ];
     for (what, address, router) in ports {

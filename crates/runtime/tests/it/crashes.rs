@@ -1,4 +1,6 @@
-//! Passes that end their process.
+//! Passes that end their process, or block it.
+
+use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -69,4 +71,37 @@ async fn objects_that_end_the_process_are_set_aside_and_others_go_on() {
         .await;
     setup.wait_ready("aborts", "True", "Succeeded").await;
     setup.wait_ready("overflows", "False", CRASHED).await;
+}
+
+#[tokio::test]
+async fn blocked_worker_fails_the_liveness_probe_and_its_pass_is_to_blame() {
+    let setup = TestNamespace::new("blocked").await;
+    let mut controller = setup.controller("weir").await.start().await.unwrap();
+    setup
+        .probe("blocks", &json!({"interval": "10m", "behaviour": "block"}))
+        .await;
+    let client = reqwest::Client::builder()
+        .timeout(Duration::from_secs(2))
+        .build()
+        .unwrap();
+    let url = format!("http://{}/healthz", controller.addresses().health);
+    testkit::eventually("the probe to fail", TIMEOUT, || async {
+        let alive = client
+            .get(&url)
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status().is_success());
+        anyhow::ensure!(!alive, "it succeeds");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    // A runtime with a blocked worker may miss SIGTERM. The kubelet kills it then.
+    controller.kill().await.unwrap();
+    controller.restart().await.unwrap();
+    let log = "the process ended in a pass of this object";
+    controller
+        .wait_log(log, TIMEOUT, |entry| entry.to_string().contains(log))
+        .await
+        .unwrap();
 }
