@@ -5,6 +5,9 @@ use yaml::{Map, Value};
 
 use crate::{ArgumentError, Error, files, merge, project::Argument};
 
+/// Maximum number of parts in the name of an argument, between dots.
+const MAX_NESTING: usize = 100;
+
 /// Adds an argument of a command line, `name=value`, to others. Dots of the name nest. The value is YAML; with an `@` before
 /// it, `read` reads it from a file (`\@` is a literal `@`).
 pub fn add_argument(
@@ -31,7 +34,12 @@ pub fn add_argument(
     let value = value.map_err(|error| {
         ArgumentError::new(format!("the value of --arg {name} is not valid YAML: {error}"))
     })?;
-    let mut path: Vec<&str> = name.split('.').collect();
+    let mut path: Vec<&str> = name.split('.').take(MAX_NESTING + 1).collect();
+    if path.len() > MAX_NESTING {
+        return Err(ArgumentError::new(format!(
+            "the name of an argument has more than {MAX_NESTING} parts"
+        )));
+    }
     let last = path.pop().unwrap_or_default();
     let map = path.into_iter().try_fold(args, |map, part| {
         if map.get(part).is_none_or(|value| value.as_map().is_none()) {
@@ -123,6 +131,13 @@ mod tests {
         let name = "invalid --arg argument. Must be --arg=some_var_name=value, not 'a b=1'";
         assert_eq!(add("a b=1").unwrap_err().to_string(), name);
         assert!(add("novalue").is_err() && add("x=@g").is_err() && add("x={a: [}").is_err());
+        let deep = format!("{}a=1", "a.".repeat(1_000_000));
+        assert!(
+            add(&deep)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 100 parts")
+        );
         // As in the original, an escaped value is YAML, too.
         assert!(add("x=\\@home").is_err());
         assert_eq!(args, map("{a: true, b: {c: {d: 1}, d: {b: 1}}, e: null, g: k=v}"));

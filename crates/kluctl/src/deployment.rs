@@ -4,7 +4,7 @@ mod outline;
 mod rules;
 
 use objects::rules::Rules;
-use tree::TreePath;
+use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
 
 pub use outline::Outline;
 pub(crate) use outline::{ItemOutline, ProjectOutline};
+pub(crate) use rules::STEPS_OF_A_PATTERN;
 
 /// A decoded `deployment.yaml`, without its variables.
 #[derive(Debug)]
@@ -102,7 +103,7 @@ const ITEM_FIELDS: &[&str] = &[
 const RESULTS: [&str; 3] = ["renderedObjects", "renderedHelmChartConfig", "renderedInclude"];
 
 impl Deployment {
-    pub(crate) fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
+    pub(crate) fn decode(fields: &Fields<'_>, budget: &Budget) -> Result<Self, Error> {
         fields.check(FIELDS, NOT_OBEYED)?;
         vars::check(fields)?;
         Ok(Self {
@@ -111,7 +112,7 @@ impl Deployment {
             labels: fields.string_map("commonLabels")?,
             annotations: fields.string_map("commonAnnotations")?,
             namespace: fields.filled_string("overrideNamespace")?,
-            rules: rules::decode(fields)?,
+            rules: rules::decode(fields, budget)?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Strict decoding of maps: every field is obeyed, refused, or unknown.
 
-use tree::TreePath;
+use tree::{Exceeded, TreePath};
 use yaml::{Map, Value};
 
 use crate::Error;
@@ -75,6 +75,14 @@ impl<'a> Fields<'a> {
             field.to_owned()
         } else {
             format!("{}.{field}", self.path)
+        }
+    }
+
+    /// Returns the error of an exceeded budget in a field.
+    pub(crate) fn exceeded(&self, field: &str, source: Exceeded) -> Error {
+        Error::Budget {
+            operation: format!("{}: {}", self.file, self.path_of(field)),
+            source,
         }
     }
 

@@ -10,6 +10,9 @@ use yaml::Value;
 
 use crate::annotations as names;
 
+/// Words of an annotation that are read; each unsupported one has a message.
+const MAX_WORDS: usize = 100;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Before,
@@ -169,7 +172,8 @@ fn time(name: &str) -> Option<Time> {
 /// Splits the value of an annotation at its commas.
 fn words<'a>(object: &'a Value, annotation: &str) -> impl Iterator<Item = &'a str> {
     let text = meta::annotation(object, annotation).unwrap_or_default();
-    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+    let words = text.split(',').map(str::trim);
+    words.filter(|word| !word.is_empty()).take(MAX_WORDS)
 }
 
 fn weight(object: &Value, errors: &mut Vec<String>) -> i64 {

@@ -1,5 +1,7 @@
 //! Selection of the items of a project.
 
+use std::collections::HashSet;
+
 use tree::TreePath;
 
 /// A selection of items by their tags and directories; an empty one selects all.
@@ -15,8 +17,13 @@ impl Inclusion {
     /// Exclusions win over inclusions; tags and directories of inclusions form one set.
     #[must_use]
     pub fn includes(&self, tags: &[String], dir: Option<&TreePath>) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        // Both may be long, so that their product is not compared.
+        let own: HashSet<&str> = tags.iter().map(String::as_str).collect();
         let among = |named: &[String], dirs: &[String]| {
-            tags.iter().any(|tag| named.contains(tag))
+            named.iter().any(|tag| own.contains(tag.as_str()))
                 || dir.is_some_and(|dir| {
                     let dir = dir.to_string();
                     dirs.iter()
@@ -28,6 +35,17 @@ impl Inclusion {
         }
         let everything = self.include_tags.is_empty() && self.include_dirs.is_empty();
         everything || among(&self.include_tags, &self.include_dirs)
+    }
+
+    /// Returns the number of named tags and directories.
+    pub(crate) fn len(&self) -> usize {
+        let lists = [
+            &self.include_tags,
+            &self.exclude_tags,
+            &self.include_dirs,
+            &self.exclude_dirs,
+        ];
+        lists.into_iter().map(Vec::len).sum()
     }
 
     #[must_use]

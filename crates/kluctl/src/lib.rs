@@ -24,8 +24,11 @@ mod legacy;
 mod list;
 mod merge;
 mod namespaces;
+mod patterns;
 mod plan;
 mod postprocess;
+#[cfg(test)]
+mod products;
 mod project;
 mod render;
 mod rendered;

@@ -6,7 +6,7 @@ mod scope;
 use std::{collections::HashMap, sync::Arc};
 
 use objects::rules::Rules;
-use tree::{Exceeded, NodeKind, TreePath};
+use tree::{NodeKind, TreePath};
 use yaml::{Map, Value};
 
 pub(crate) use scope::Scope;
@@ -23,10 +23,10 @@ use crate::{
 
 /// Cost of loading one project, in steps of the budget, so that includes can't multiply unbounded.
 const STEPS_OF_A_PROJECT: u64 = 1_000;
+/// Cost of an item, in steps of the budget.
+const STEPS_OF_AN_ITEM: u64 = 100;
 /// Maximum number of failed items that are reported for one project.
 const MAX_FAILED: usize = 10;
-/// Of all items.
-const MOST_VARS_BYTES: u64 = 128 << 20;
 
 #[derive(Debug)]
 pub(crate) struct PlanItem {
@@ -84,15 +84,16 @@ impl<'a> Planner<'a> {
         mut scope: Scope,
         from: Option<&TreePath>,
     ) -> Result<ProjectOutline, Error> {
+        let in_dir = scope.dir.clone();
         let budget = |source| Error::Budget {
-            operation: format!("loading the project in {}", scope.dir),
+            operation: format!("loading the project in {in_dir}"),
             source,
         };
         self.inputs.budget.include_depth(scope.depth).map_err(budget)?;
         self.inputs.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
         let (file, value) = self.read(&scope, from)?;
         let fields = Fields::new(&file, &value, "", 1)?;
-        let deployment = Deployment::decode(&fields)?;
+        let deployment = Deployment::decode(&fields, self.inputs.budget)?;
         let mut var_reports = Vec::new();
         if fields.map.contains_key("vars") {
             (scope.vars, var_reports) = self.load_vars(&scope.vars, &scope, &scope.search, &fields)?;
@@ -106,11 +107,13 @@ impl<'a> Planner<'a> {
                 return Ok(outline);
             }
         }
+        scope.count_copies(&deployment, self.inputs.budget)?;
         scope.inherit(deployment);
         let mut failed = Vec::new();
         for (index, item) in fields.seq("deployments")?.iter().enumerate() {
             let path = format!("deployments[{index}]");
             let item = Fields::new(&file, item, &path, fields.line_of("deployments"))?;
+            self.inputs.budget.step(STEPS_OF_AN_ITEM).map_err(budget)?;
             match self.item(&scope, &item, &path) {
                 Ok(item) => outline.items.push(item),
                 Err(error) if error.exceeded().is_some() => return Err(error),
@@ -202,12 +205,20 @@ impl<'a> Planner<'a> {
             *times += 1;
             *times - 1
         });
+        let compared = scope.tags.len() + item.tags.len() + self.inclusion.len();
+        let budget = |source| Error::Budget {
+            operation: format!("the tags of an item in {}", scope.dir),
+            source,
+        };
+        self.inputs.budget.step(compared as u64).map_err(budget)?;
         let tags = union(&scope.tags, &item.tags);
         let always = item.only_render || item.always_deploy || item.barrier;
         if !always && !self.inclusion.includes(&tags, dir.as_ref()) {
             return Ok(None);
         }
-        repeated::count(self.inputs.budget, tags.iter().map(String::len), || {
+        let searched = search.iter().map(|dir| dir.as_str().len());
+        let lens = tags.iter().map(String::len).chain(searched);
+        repeated::count(self.inputs.budget, lens, || {
             format!("the tags of an item in {}", scope.dir)
         })?;
         self.items.push(PlanItem {
@@ -306,18 +317,8 @@ impl<'a> Planner<'a> {
             tree: &scope.source.tree,
             search,
             messages,
+            bytes: &mut self.vars_bytes,
         };
-        let (loaded, var_reports) = loader.load(context, fields)?;
-        self.vars_bytes +=
-            vars::weight_of_map(loaded.map()) + var_reports.iter().map(vars::weight).sum::<u64>();
-        if self.vars_bytes > MOST_VARS_BYTES {
-            let source = Exceeded::Limit {
-                what: "bytes of the variables of all items together",
-                limit: MOST_VARS_BYTES,
-            };
-            let operation = format!("{}: vars", fields.file);
-            return Err(Error::Budget { operation, source });
-        }
-        Ok((loaded, var_reports))
+        loader.load(context, fields)
     }
 }

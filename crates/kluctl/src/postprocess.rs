@@ -37,6 +37,9 @@ pub(crate) fn finish(
         repeated::count(budget, marks.lens(), || {
             format!("labels and annotations of objects in {dir}")
         })?;
+        if is_list(&object) {
+            marks.count_items(&object, dir, budget)?;
+        }
         let marked = marks.set(&mut object).and_then(|()| match is_list(&object) {
             true => marks.set_items(&mut object),
             false => Ok(()),
@@ -97,6 +100,24 @@ impl Marks {
         insert_all(metadata, "annotations", &self.annotations).ok_or("metadata.annotations")
     }
 
+    /// Counts the items of a list as objects, and their labels and annotations.
+    fn count_items(&self, list: &Value, dir: &TreePath, budget: &Budget) -> Result<(), Error> {
+        let operation = || format!("labels and annotations of the items of a list in {dir}");
+        let items = list
+            .get("items")
+            .and_then(Value::as_seq)
+            .map_or(0, <[Value]>::len);
+        let counted = budget.objects(items as u64);
+        counted.map_err(|source| Error::Budget {
+            operation: operation(),
+            source,
+        })?;
+        for _ in 0..items {
+            repeated::count(budget, self.lens(), operation)?;
+        }
+        Ok(())
+    }
+
     /// Marks the items of a list, and removes the ignored ones.
     fn set_items(&self, list: &mut Value) -> Result<(), &'static str> {
         let Some(Value::Seq(items)) = list.get_mut("items") else {
@@ -121,4 +142,35 @@ fn insert_all(metadata: &mut Map, field: &str, entries: &[(String, Value)]) -> O
         map.insert(key.as_str(), value.clone());
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tree::Limits;
+
+    use super::*;
+
+    #[test]
+    fn items_of_a_list_are_counted_as_objects_with_their_labels() {
+        let list = |items: usize| {
+            let text = format!("apiVersion: v1\nkind: List\nitems:\n{}", "- {}\n".repeat(items));
+            yaml::read::goyaml(text, &Budget::default()).unwrap().value
+        };
+        let marks = |bytes: usize| Marks {
+            labels: vec![("a".to_owned(), Value::from("v".repeat(bytes)))],
+            annotations: Vec::new(),
+        };
+        let count = |marks: Marks, items| {
+            let budget = Budget::new(Limits {
+                objects: 1000,
+                bytes: 1 << 20,
+                ..Limits::default()
+            });
+            marks
+                .count_items(&list(items), &TreePath::root(), &budget)
+                .is_ok()
+        };
+        assert!(count(marks(10), 1000) && !count(marks(10), 1001));
+        assert!(count(marks(20_000), 50) && !count(marks(20_000), 200));
+    }
 }

@@ -5,6 +5,7 @@ use yaml::{Map, Value};
 
 use crate::{
     Error, Request,
+    deployment::STEPS_OF_A_PATTERN,
     fields::Fields,
     files, images,
     legacy::{self, ProjectLocation, TargetFile},
@@ -67,6 +68,8 @@ const TARGET_FIELDS: &[&str] = &[
     "dynamicArgs",
     "targetConfig",
 ];
+/// Cost of decoding a target, in steps of the budget.
+const STEPS_OF_A_TARGET: u64 = 100;
 const TARGET_NOT_OBEYED: &[&str] = &["sealingConfig"];
 
 impl Project {
@@ -83,10 +86,10 @@ impl Project {
             });
         };
         let value = files::parse_map(&file, &tree.read(&file)?, budget)?;
-        Self::decode(&Fields::new(&file, &value, "", 1)?)
+        Self::decode(&Fields::new(&file, &value, "", 1)?, budget)
     }
 
-    fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
+    fn decode(fields: &Fields<'_>, budget: &Budget) -> Result<Self, Error> {
         fields.check(ROOT_FIELDS, ROOT_NOT_OBEYED)?;
         let discriminator = fields.filled_string("discriminator")?;
         let aws = aws(fields)?;
@@ -99,6 +102,17 @@ impl Project {
         let file = fields.file;
         for (index, target) in fields.seq("targets")?.iter().enumerate() {
             project.has_targets = true;
+            let len = |field: &str| {
+                target
+                    .get(field)
+                    .and_then(Value::as_seq)
+                    .map_or(0, <[Value]>::len)
+            };
+            let patterns = len("images") + len("dynamicArgs");
+            let steps = STEPS_OF_A_TARGET + patterns as u64 * STEPS_OF_A_PATTERN;
+            budget
+                .step(steps)
+                .map_err(|source| fields.exceeded("targets", source))?;
             let path = format!("targets[{index}]");
             let mut target = decode_target(&Fields::new(file, target, &path, fields.line_of("targets"))?)?;
             target.discriminator = target.discriminator.or_else(|| discriminator.clone());

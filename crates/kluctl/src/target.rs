@@ -11,8 +11,11 @@ use crate::{
     fields::Fields,
     images, legacy, merge,
     project::{Argument, Project, TargetConfig},
+    vars,
 };
 
+/// Bytes of arguments that are copied in a step: a target is rendered twice at least.
+const COPIED_BYTES: u64 = 16;
 /// A target is rendered repeatedly, so that its values may refer to each other.
 const MAX_PASSES: usize = 10;
 
@@ -29,14 +32,28 @@ pub(crate) struct Chosen {
 type Loaded = (TargetConfig, Result<TargetConfig, Error>);
 
 /// Renders all targets. The first one of a name counts.
-fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
+///
+/// # Errors
+/// Fails only if the budget is exceeded.
+fn load(
+    project: &mut Project,
+    tree: &Arc<dyn Tree>,
+    request: &Request,
+    budget: &Budget,
+) -> Result<Vec<Loaded>, Error> {
     let request_args = merge::map_through_json(&request.args);
+    let defaults = project.args.iter().map(|argument| {
+        let default = argument.default.as_ref().map_or(0, vars::weight);
+        argument.name.len() as u64 + default
+    });
+    let shared = defaults.sum::<u64>() + vars::weight_of_map(&request_args);
     let environment = request.environment();
     let (mut loaded, mut names) = (Vec::new(), HashSet::new());
     for config in std::mem::take(&mut project.targets) {
         for expanded in legacy::expand(&config, tree, request, budget) {
             let (config, rendered) = match expanded {
                 Ok(expanded) => {
+                    charge(&expanded, shared, budget)?;
                     // A broken cluster is an error only if its target is used.
                     let cluster = legacy::cluster(&project.clusters, &expanded, tree, request, budget);
                     let mut vars = Map::new();
@@ -56,6 +73,7 @@ fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: 
                 Err(error) => (config.clone(), Err(error)),
             };
             match &rendered {
+                Err(error) if error.exceeded().is_some() => return rendered.map(|_| Vec::new()),
                 Ok(rendered) if !names.insert(rendered.name.clone()) => {
                     let warning = format!("Duplicate target {}", rendered.name);
                     project.warnings.push(warning);
@@ -64,7 +82,17 @@ fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: 
             }
         }
     }
-    loaded
+    Ok(loaded)
+}
+
+/// Charges the arguments of all targets, which are copied and converted for each one.
+fn charge(target: &TargetConfig, shared: u64, budget: &Budget) -> Result<(), Error> {
+    let own = vars::weight_of_map(&target.args) + target.images.iter().map(vars::weight).sum::<u64>();
+    let charged = budget.step((shared + own) / COPIED_BYTES);
+    charged.map_err(|source| Error::Budget {
+        operation: format!("target {}", target.name),
+        source,
+    })
 }
 
 /// Returns all targets of a project that can be rendered, by name, as listings print them.
@@ -75,7 +103,7 @@ pub(crate) fn all(
     budget: &Budget,
 ) -> Result<(Vec<Map>, Vec<String>), Error> {
     let mut targets = Vec::new();
-    let loaded = load(&mut project, tree, request, budget);
+    let loaded = load(&mut project, tree, request, budget)?;
     let mut warnings = std::mem::take(&mut project.warnings);
     for (config, rendered) in loaded {
         match rendered {
@@ -103,7 +131,7 @@ pub(crate) fn choose(
         None => "",
     };
     let mut chosen = None;
-    let loaded = load(&mut project, tree, request, budget);
+    let loaded = load(&mut project, tree, request, budget)?;
     let mut warnings = std::mem::take(&mut project.warnings);
     let mut because = String::new();
     for (config, rendered) in loaded {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jinja::{Environment, Renderer, Vars};
 use objects::jsonpath::JsonPath;
-use tree::{Budget, TreePath};
+use tree::{Budget, Exceeded, TreePath};
 use yaml::{Map, Value};
 
 pub use external::{
@@ -23,6 +23,10 @@ use crate::{Decrypt, Error, Sources, error, fields::Fields, merge};
 
 /// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
+/// Maximum size of the variables of all items and their reports.
+pub(crate) const MOST_BYTES: u64 = 128 << 20;
+/// Bytes of variables that are copied in a step.
+const COPIED_BYTES: u64 = 64;
 /// Maximum number of errors that are reported for one source of variables.
 const MAX_ERRORS: usize = 10;
 
@@ -80,6 +84,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) search: &'a [TreePath],
     /// Messages that templates printed.
     pub(crate) messages: &'a mut Vec<String>,
+    /// Size of the variables of all items and results so far.
+    pub(crate) bytes: &'a mut u64,
 }
 
 struct Loaded {
@@ -119,13 +125,42 @@ impl Loader<'_> {
                 if sensitive {
                     tell.insert("renderedSensitive", true);
                 }
+                self.count(fields, loaded.as_ref())?;
                 if let Some(loaded) = loaded {
+                    self.charge_merge(fields, &context, &loaded)?;
                     context = context.with(merged(&context.map, loaded, raw.boolean("noOverride")?));
                 }
             }
+            *self.bytes += weight_of_map(raw.map);
             reports.push(Value::Map(tell));
         }
+        *self.bytes += weight_of_map(context.map());
+        self.count(fields, None)?;
         Ok((context, reports))
+    }
+
+    /// Counts variables that a report keeps, before the next source is loaded.
+    fn count(&mut self, fields: &Fields<'_>, loaded: Option<&Map>) -> Result<(), Error> {
+        *self.bytes += loaded.map_or(0, weight_of_map);
+        if *self.bytes > MOST_BYTES {
+            let source = Exceeded::Limit {
+                what: "bytes of the variables of all items together",
+                limit: MOST_BYTES,
+            };
+            let operation = format!("{}: vars", fields.file);
+            return Err(Error::Budget { operation, source });
+        }
+        Ok(())
+    }
+
+    /// Charges the copies of all variables that each source makes.
+    fn charge_merge(&self, fields: &Fields<'_>, context: &Context, loaded: &Map) -> Result<(), Error> {
+        let copied = weight_of_map(context.map()) + weight_of_map(loaded);
+        let charged = self.inputs.budget.step(copied / COPIED_BYTES);
+        charged.map_err(|source| Error::Budget {
+            operation: format!("{}: vars", fields.file),
+            source,
+        })
     }
 
     /// Loads the variables of one source, with true if they are secret; `None` if its condition is false.
@@ -179,6 +214,7 @@ impl Loader<'_> {
             renderer,
             tree: self.tree.clone(),
             messages: &mut *self.messages,
+            bytes: 0,
         };
         let loaded = reader.read(&source)?;
         let sensitive = said.unwrap_or(loaded.sensitive);

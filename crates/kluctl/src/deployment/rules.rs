@@ -5,15 +5,20 @@ use objects::{
     rules::{ConflictAction, ConflictRule, IgnoreRule, ObjectPattern, Rules},
 };
 
+use tree::Budget;
+
 use crate::{Error, fields::Fields};
+
+/// Steps of the budget to compile a regular expression.
+pub(crate) const STEPS_OF_A_PATTERN: u64 = 20_000;
 
 const OBJECT: [&str; 4] = ["group", "kind", "namespace", "name"];
 
 /// Decodes `ignoreForDiff` and `conflictResolution`.
-pub(super) fn decode(fields: &Fields<'_>) -> Result<Rules, Error> {
+pub(super) fn decode(fields: &Fields<'_>, budget: &Budget) -> Result<Rules, Error> {
     Ok(Rules {
-        ignore_for_diff: each(fields, "ignoreForDiff", ignore)?,
-        conflict_resolution: each(fields, "conflictResolution", conflict)?,
+        ignore_for_diff: each(fields, "ignoreForDiff", |fields| ignore(fields, budget))?,
+        conflict_resolution: each(fields, "conflictResolution", |fields| conflict(fields, budget))?,
     })
 }
 
@@ -31,12 +36,12 @@ pub(super) fn each<T>(
     Ok(all)
 }
 
-fn ignore(fields: &Fields<'_>) -> Result<IgnoreRule, Error> {
+fn ignore(fields: &Fields<'_>, budget: &Budget) -> Result<IgnoreRule, Error> {
     check(fields, &["fieldPath", "fieldPathRegex"])?;
     let rule = IgnoreRule {
         objects: objects(fields)?,
         paths: paths(fields, "fieldPath")?,
-        path_patterns: patterns(fields, "fieldPathRegex")?,
+        path_patterns: patterns(fields, "fieldPathRegex", budget)?,
     };
     if rule.paths.is_empty() && rule.path_patterns.is_empty() {
         let problem = "at least one of fieldPath or fieldPathRegex must be set";
@@ -45,14 +50,14 @@ fn ignore(fields: &Fields<'_>) -> Result<IgnoreRule, Error> {
     Ok(rule)
 }
 
-fn conflict(fields: &Fields<'_>) -> Result<ConflictRule, Error> {
+fn conflict(fields: &Fields<'_>, budget: &Budget) -> Result<ConflictRule, Error> {
     check(fields, &["fieldPath", "fieldPathRegex", "manager", "action"])?;
     let action = fields.filled_string("action")?;
     let rule = ConflictRule {
         objects: objects(fields)?,
         paths: paths(fields, "fieldPath")?,
-        path_patterns: patterns(fields, "fieldPathRegex")?,
-        managers: patterns(fields, "manager")?,
+        path_patterns: patterns(fields, "fieldPathRegex", budget)?,
+        managers: patterns(fields, "manager", budget)?,
         action: match action.as_deref() {
             Some("ignore") => ConflictAction::Ignore,
             Some("force-apply") => ConflictAction::ForceApply,
@@ -91,9 +96,12 @@ fn paths(fields: &Fields<'_>, field: &str) -> Result<Vec<String>, Error> {
     Ok(paths)
 }
 
-fn patterns(fields: &Fields<'_>, field: &str) -> Result<Vec<String>, Error> {
+fn patterns(fields: &Fields<'_>, field: &str, budget: &Budget) -> Result<Vec<String>, Error> {
     let patterns = fields.string_or_strings(field)?;
     for pattern in &patterns {
+        budget
+            .step(STEPS_OF_A_PATTERN)
+            .map_err(|source| fields.exceeded(field, source))?;
         bounded_regex(pattern).map_err(|why| wrong(fields, field, pattern, &why.to_string()))?;
     }
     Ok(patterns)

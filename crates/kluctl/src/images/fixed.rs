@@ -1,11 +1,11 @@
 //! Images that replace others, from `--fixed-image` and `images`.
 
-use objects::{ObjectRef, jsonpath::bounded_regex};
+use objects::ObjectRef;
 use regex::Regex;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{ArgumentError, Error, fields::Fields, files};
+use crate::{ArgumentError, Error, fields::Fields, files, patterns::Patterns};
 
 /// An image for requests of templates.
 #[derive(Debug, Clone, Default)]
@@ -84,7 +84,7 @@ impl FixedImage {
         map
     }
 
-    pub(super) fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
+    pub(super) fn decode(fields: &Fields<'_>, patterns: &mut Patterns) -> Result<Self, Error> {
         fields.check(FIELDS, &[])?;
         let image = fields.filled_string("image")?;
         let pattern = fields.filled_string("imageRegex")?;
@@ -97,7 +97,7 @@ impl FixedImage {
             _ => {}
         }
         let regex = |pattern: String| {
-            bounded_regex(&pattern).map_err(|why| {
+            patterns.compile(&pattern).map_err(|why| {
                 let field = fields.path_of("imageRegex");
                 fields.invalid("imageRegex", format!("{field} {pattern:?}: {why}"))
             })
@@ -138,11 +138,11 @@ pub(super) struct Asks<'a> {
 }
 
 pub(crate) fn list(fields: &Fields<'_>, field: &str) -> Result<Vec<FixedImage>, Error> {
-    let mut images = Vec::new();
+    let (mut images, mut patterns) = (Vec::new(), Patterns::default());
     for (index, value) in fields.seq(field)?.iter().enumerate() {
         let path = fields.path_of(&format!("{field}[{index}]"));
         let one = Fields::new(fields.file, value, &path, fields.line_of(field))?;
-        images.push(FixedImage::decode(&one)?);
+        images.push(FixedImage::decode(&one, &mut patterns)?);
     }
     Ok(images)
 }

@@ -1,5 +1,7 @@
 //! Finds the image requests of templates in objects, and replaces them by images.
 
+use std::collections::HashSet;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jinja::{IMAGE_BEGIN as BEGIN, IMAGE_END as END};
 use objects::{
@@ -13,7 +15,10 @@ use super::{
     FixedImage,
     fixed::{Asks, of_variables, reference_map},
 };
-use crate::Error;
+use crate::{Error, repeated};
+
+/// Bytes of a request that a regular expression searches in a step.
+const SEARCHED_BYTES: usize = 32;
 
 /// An image that an object requested, and the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,12 +77,19 @@ pub(crate) struct ImageContext<'a> {
 
 impl ImageContext<'_> {
     /// Counts the compared images of one request.
-    fn count(&self, of_vars: &[FixedImage], reference: &ObjectRef) -> Result<(), Error> {
-        let counted = self.budget.step((self.fixed.len() + of_vars.len()) as u64);
+    fn count(&self, of_vars: &[FixedImage], text: &str, reference: &ObjectRef) -> Result<(), Error> {
+        let operation = || format!("images of {reference}");
+        // A regular expression takes longer with a longer image.
+        let searched = 1 + text.len() / SEARCHED_BYTES;
+        let counted = self
+            .budget
+            .step((self.fixed.len() + of_vars.len()) as u64 * searched as u64);
         counted.map_err(|source| Error::Budget {
-            operation: format!("images of {reference}"),
+            operation: operation(),
             source,
-        })
+        })?;
+        // Each request keeps the tags of its item.
+        repeated::count(self.budget, self.tags.iter().map(String::len), operation)
     }
 }
 
@@ -88,6 +100,7 @@ pub(crate) fn resolve(
 ) -> Result<Vec<RequestedImage>, Error> {
     let mut seen = Vec::new();
     let (mut missing, mut misplaced, mut of_vars) = (Vec::new(), Vec::new(), None);
+    let mut known = HashSet::new();
     for (index, object) in objects.iter_mut().enumerate() {
         let asking: Vec<Path> = path::leaves(object)
             .into_iter()
@@ -101,7 +114,8 @@ pub(crate) fn resolve(
         }
         let reference = ObjectRef::of(object).map_err(|error| Error::Object(error.to_string()))?;
         for leaf in asking {
-            context.count(of_vars.as_deref().unwrap_or_default(), &reference)?;
+            let asked = text(object, &leaf).unwrap_or_default();
+            context.count(of_vars.as_deref().unwrap_or_default(), asked, &reference)?;
             let container = container(object, &leaf);
             let asks = Asks {
                 reference: &reference,
@@ -128,8 +142,8 @@ pub(crate) fn resolve(
                     .map(|fixed| fixed.result_image.clone());
                 match &result {
                     Some(result) => found.push((image.to_owned(), result.clone())),
-                    None if missing.iter().any(|other| other == image) => {}
-                    None => missing.push(image.to_owned()),
+                    None if known.insert(image.to_owned()) => missing.push(image.to_owned()),
+                    None => {}
                 }
                 result
             });

@@ -35,6 +35,12 @@ pub(crate) fn cluster(
     let Some(name) = &target.cluster else {
         return Ok(None);
     };
+    budget
+        .step(described.len() as u64)
+        .map_err(|source| Error::Budget {
+            operation: format!("the cluster of target {}", target.name),
+            source,
+        })?;
     let mut locations = Vec::new();
     for location in described {
         locations.push(match location {

@@ -15,6 +15,8 @@ use crate::{
     source::{self, Remote},
 };
 
+/// Product of bytes of names and patterns that is searched in a step.
+const SEARCHED: u64 = 64;
 /// Cost of a pattern, in steps of the budget.
 const PATTERN_STEPS: u64 = 10_000;
 
@@ -138,6 +140,15 @@ fn remotes(
     };
     let whole = bounded_regex(&whole).map_err(|error| Error::Cluster(error.to_string()))?;
     let all = references(&project.url, request, budget)?;
+    let names: usize = all.iter().map(|listed| listed.name.len()).sum();
+    let searched = names.saturating_mul(pattern.len()) as u64 / SEARCHED;
+    budget.step(searched).map_err(|source| Error::Budget {
+        operation: format!(
+            "the branches of {}",
+            kustomize::remote::redact_address(&project.url)
+        ),
+        source,
+    })?;
     let mut matching: Vec<String> = all.into_iter().map(|listed| listed.name).collect();
     matching.retain(|name| whole.is_match(name));
     matching.sort();

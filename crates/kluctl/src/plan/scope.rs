@@ -3,10 +3,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use objects::rules::Rules;
-use tree::TreePath;
+use tree::{Budget, TreePath};
 use yaml::Map;
 
-use crate::{deployment::Deployment, source::ProjectSource, vars::Context};
+use crate::{Error, deployment::Deployment, repeated, source::ProjectSource, vars::Context};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
@@ -69,6 +69,34 @@ impl Scope {
         }
     }
 
+    /// Counts the inherited settings that a project copies because it adds its own to them.
+    pub(super) fn count_copies(&self, deployment: &Deployment, budget: &Budget) -> Result<(), Error> {
+        let entries = |map: &Map, is_copied: bool| -> usize {
+            let lens = map
+                .iter()
+                .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len) + ENTRY_BYTES);
+            if is_copied { lens.sum() } else { 0 }
+        };
+        let labels = entries(&self.labels, !deployment.labels.is_empty());
+        let annotations = entries(&self.annotations, !deployment.annotations.is_empty());
+        let rules = match deployment.rules == Rules::default() {
+            true => 0,
+            false => size(&self.rules),
+        };
+        let tags = self
+            .outer_tags
+            .iter()
+            .chain(&self.tags)
+            .map(|tag| tag.len() + ENTRY_BYTES)
+            .sum();
+        repeated::count(budget, [labels, annotations, rules, tags].into_iter(), || {
+            format!(
+                "the labels, annotations, tags and rules that the project in {} inherits",
+                self.dir
+            )
+        })
+    }
+
     /// Adds the project's own settings to the inherited ones. The project's tags come first, then the include's, then the
     /// including projects'.
     pub(super) fn inherit(&mut self, deployment: Deployment) {
@@ -87,6 +115,24 @@ impl Scope {
             self.rules = Arc::new(own);
         }
     }
+}
+
+/// Overhead of an entry in memory, in bytes.
+const ENTRY_BYTES: usize = 64;
+
+/// Returns the size of rules in memory, in bytes.
+fn size(rules: &Rules) -> usize {
+    let texts = |lists: [&Vec<String>; 3]| -> usize {
+        let all = lists.into_iter().flatten();
+        all.map(|text| text.len() + ENTRY_BYTES).sum::<usize>()
+    };
+    let none = Vec::new();
+    let ignored = rules.ignore_for_diff.iter();
+    let ignored = ignored.map(|rule| 4 * ENTRY_BYTES + texts([&rule.paths, &rule.path_patterns, &none]));
+    let resolved = rules.conflict_resolution.iter();
+    let resolved =
+        resolved.map(|rule| 4 * ENTRY_BYTES + texts([&rule.paths, &rule.path_patterns, &rule.managers]));
+    ignored.chain(resolved).sum()
 }
 
 fn add(to: &mut Arc<Map>, entries: Vec<(String, String)>) {

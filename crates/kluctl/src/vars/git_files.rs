@@ -2,24 +2,31 @@
 
 use objects::jsonpath::bounded_regex;
 use regex::Regex;
-use tree::{Tree, TreePath};
+use tree::{Exceeded, Tree, TreePath};
 use yaml::{Map, Value};
 
 use super::{
-    Loaded,
+    Loaded, MOST_BYTES,
     external::VarsError,
     read::Reader,
     source::{GitFile, GitFiles},
+    weight_of_map,
 };
-use crate::{Error, GitReference, RemoteRef, SourceAddress, decrypt, files, source as sources};
+use crate::{
+    Error, GitReference, RemoteRef, SourceAddress, decrypt, files, patterns::Patterns, source as sources,
+};
+
+/// Product of bytes of names and patterns that is searched in a step.
+const SEARCHED: usize = 64;
 
 impl Reader<'_> {
     /// Returns the matching files of each matching branch or tag, in the order of their names.
     pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Loaded, Error> {
+        let mut patterns = Patterns::default();
         let globs = source
             .files
             .iter()
-            .map(|file| glob(&file.glob).map(|pattern| (pattern, file)));
+            .map(|file| glob(&file.glob, &mut patterns).map(|pattern| (pattern, file)));
         let globs = globs.collect::<Result<Vec<_>, String>>();
         let globs = globs.map_err(|why| self.failed(why))?;
         let (mut matches, mut sensitive) = (Vec::new(), false);
@@ -74,6 +81,10 @@ impl Reader<'_> {
             GitReference::Branch(pattern) | GitReference::Tag(pattern) => {
                 let pattern = format!("^{prefix}(?:{pattern})$");
                 let pattern = bounded_regex(&pattern).map_err(|why| self.failed(format!("ref: {why}")))?;
+                self.charge(
+                    all.iter().map(|listed| listed.name.len()).sum(),
+                    pattern.as_str().len(),
+                )?;
                 let matching = all.into_iter().filter(|listed| pattern.is_match(&listed.name));
                 found.extend(matching.filter_map(|listed| {
                     let reference = GitReference::from_full(&listed.name)?;
@@ -96,13 +107,16 @@ impl Reader<'_> {
     ) -> Result<(Map, bool), Error> {
         let mut sensitive = false;
         let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
+        let patterns = globs.iter().map(|(pattern, _)| pattern.as_str().len()).sum();
         for path in files::walk(tree, &TreePath::root(), self.inputs.budget)? {
+            self.charge(path.as_str().len(), patterns)?;
             let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
             let Some((_, config)) = matching else {
                 continue;
             };
             let (file, secret) = self.one_file(tree, &path, config)?;
             sensitive |= secret;
+            self.count(&file)?;
             let parent = path.parent().unwrap_or_default();
             let dir = parent
                 .components()
@@ -120,6 +134,32 @@ impl Reader<'_> {
         found.insert("filesByPath", by_path);
         found.insert("filesTree", nested);
         Ok((found, sensitive))
+    }
+
+    /// Charges searches in names before they are made: the bytes of the names times the bytes of the patterns.
+    fn charge(&self, names: usize, patterns: usize) -> Result<(), Error> {
+        let steps = names.saturating_mul(patterns) / SEARCHED;
+        let charged = self.inputs.budget.step(steps as u64);
+        charged.map_err(|source| self.exceeded(source))
+    }
+
+    /// Counts a file, which three lists hold, before the next one is read.
+    fn count(&mut self, file: &Map) -> Result<(), Error> {
+        self.bytes += 3 * weight_of_map(file);
+        if self.bytes > MOST_BYTES {
+            return Err(self.exceeded(Exceeded::Limit {
+                what: "bytes of the files of gitFiles",
+                limit: MOST_BYTES,
+            }));
+        }
+        Ok(())
+    }
+
+    fn exceeded(&self, source: Exceeded) -> Error {
+        Error::Budget {
+            operation: format!("{}: {}", self.fields.file, self.path),
+            source,
+        }
     }
 
     /// Reads and renders a file, with true if it was encrypted.
@@ -148,7 +188,7 @@ impl Reader<'_> {
 }
 
 /// Compiles a pattern of paths, in which `*` stays in a directory and `**` doesn't.
-fn glob(text: &str) -> Result<Regex, String> {
+fn glob(text: &str, patterns: &mut Patterns) -> Result<Regex, String> {
     let mut pattern = "^".to_owned();
     let mut chars = text.chars().peekable();
     let mut braces = 0_u32;
@@ -189,7 +229,8 @@ fn glob(text: &str) -> Result<Regex, String> {
         }
     }
     pattern.push('$');
-    bounded_regex(&pattern).map_err(|why| format!("glob {text:?}: {why}"))
+    let compiled = patterns.compile(&pattern);
+    compiled.map_err(|why| format!("glob {text:?}: {why}"))
 }
 
 #[cfg(test)]
@@ -211,11 +252,12 @@ mod tests {
             ("\\*", "*", true),
         ] {
             assert_eq!(
-                glob(pattern).unwrap().is_match(path),
+                glob(pattern, &mut Patterns::default()).unwrap().is_match(path),
                 expected,
                 "{pattern} {path}"
             );
         }
-        assert!(glob("[a").is_err() && glob("{a").is_err());
+        let is_invalid = |text| glob(text, &mut Patterns::default()).is_err();
+        assert!(is_invalid("[a") && is_invalid("{a"));
     }
 }

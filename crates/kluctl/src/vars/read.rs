@@ -30,6 +30,8 @@ pub(super) struct Reader<'a> {
     /// The files that the renderer sees.
     pub(super) tree: Arc<dyn Tree>,
     pub(super) messages: &'a mut Vec<String>,
+    /// Size of the files of `gitFiles` that were read.
+    pub(super) bytes: u64,
 }
 
 impl Reader<'_> {

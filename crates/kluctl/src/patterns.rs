@@ -1,0 +1,61 @@
+//! Regular expressions of projects, which are kept together.
+
+use objects::jsonpath::bounded_regex;
+use regex::{Regex, RegexBuilder};
+
+/// Maximum size of all compiled expressions of a list, in bytes. A thousand usual ones are within it.
+const MAX_BYTES: usize = 16 << 20;
+/// Sizes to which an expression is counted, in bytes.
+const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// Compiles the regular expressions of a list.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    left: usize,
+}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        Self { left: MAX_BYTES }
+    }
+}
+
+impl Patterns {
+    /// Compiles an expression. Fails if it is invalid or larger than 1 MiB when it is compiled, and if all together are too large.
+    pub(crate) fn compile(&mut self, pattern: &str) -> Result<Regex, String> {
+        for size in SIZES {
+            if size > self.left {
+                return Err(format!(
+                    "all regular expressions of the list have more than {MAX_BYTES} bytes when they are compiled: use fewer or simpler ones"
+                ));
+            }
+            if let Ok(regex) = RegexBuilder::new(pattern).size_limit(size).build() {
+                self.left -= size;
+                return Ok(regex);
+            }
+        }
+        bounded_regex(pattern).map_err(|why| why.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_of_a_list_are_bounded_together() {
+        let mut patterns = Patterns::default();
+        for number in 0..1000 {
+            patterns
+                .compile(&format!("^registry.io/app-{number}:.*$"))
+                .unwrap();
+        }
+        let mut patterns = Patterns::default();
+        let refused = (0..300).find_map(|number| patterns.compile(&format!(r"\w{{20}}x{number}")).err());
+        assert!(refused.unwrap().contains("16777216 bytes"));
+        let mut patterns = Patterns::default();
+        assert!(patterns.compile("(").is_err());
+        assert!(patterns.compile(r"\w{2000}").is_err());
+        assert!(patterns.compile("a").is_ok());
+    }
+}
