@@ -54,7 +54,7 @@ impl Chart {
     }
 
     pub fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
-        load::from_files(files, 0, budget)
+        load::from_files(files, budget)
     }
 
     /// Returns the name, or the alias that the parent chart gives it.
@@ -104,9 +104,10 @@ impl Chart {
             )));
         }
         let wanted = self.metadata.dependencies.iter().flatten();
+        let present: std::collections::HashSet<&str> = self.dependencies.iter().map(Self::name).collect();
         let missing: Vec<String> = wanted
             .map(|dependency| dependency.borrow().name.clone())
-            .filter(|name| !self.dependencies.iter().any(|chart| chart.name() == name))
+            .filter(|name| !present.contains(name.as_str()))
             .collect();
         if missing.is_empty() {
             return Ok(());

@@ -154,11 +154,13 @@ impl<'b> Conversion<'b> {
 
     /// Counts a string or a key with its escapes, and the indentation of its lines.
     fn string(&self, text: &str, depth: u32) -> Result<(), ConvertError> {
+        self.budget.step(text.len() as u64 / 8)?;
         let is_escaped = |byte: &u8| matches!(byte, 0..b'\t' | 11..b' ' | b'<' | b'>' | b'&' | 0x7f);
         let escaped = text.bytes().filter(is_escaped).count();
-        let lines = text.bytes().filter(|byte| *byte == b'\n').count();
         let indent = (depth as usize).saturating_mul(2).saturating_add(1);
-        self.budget.step(text.len() as u64 / 8)?;
+        // Far to the right, each space of a long line becomes a line break.
+        let is_break = |byte: &u8| *byte == b'\n' || indent > 40 && *byte == b' ';
+        let lines = text.bytes().filter(is_break).count();
         self.grow(
             text.len()
                 .saturating_add(escaped.saturating_mul(5))
@@ -174,7 +176,8 @@ impl<'b> Conversion<'b> {
             Value::Bytes(bytes) => self.grow(bytes.len().saturating_mul(2))?,
             _ => {}
         }
-        self.grow(4)
+        // The indentation, or the braces.
+        self.grow(4 + 2 * depth as usize)
     }
 
     fn plain(&self, value: &Value, depth: u32) -> Result<yaml::Value, ConvertError> {

@@ -153,7 +153,7 @@ fn render(
         rendered.warnings.push(DEPRECATED.to_owned());
     }
     check_name(&name)?;
-    values::process_dependencies(&mut chart, values, &mut rendered.warnings)?;
+    values::process_dependencies(&mut chart, values, &mut rendered.warnings, budget)?;
     let values = values::coalesce_last(&chart, values, &mut rendered.warnings)?;
     if !options.skip_schema_validation {
         values::schema::validate(&chart, &values, budget)?;

@@ -5,6 +5,8 @@
 
 use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
+use tree::Budget;
+
 use crate::template::FunctionError;
 use crate::template::Signature;
 
@@ -71,6 +73,17 @@ pub trait Object: fmt::Debug {
 
     /// Calls a method; returns `None` if the name is unknown.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>>;
+
+    /// Calls a method that counts its own work within a budget; all others as [`Object::call`].
+    fn call_within(
+        &self,
+        name: &str,
+        arguments: &[Value],
+        budget: &Budget,
+    ) -> Option<Result<Value, FunctionError>> {
+        let _ = budget;
+        self.call(name, arguments)
+    }
 
     /// Returns the budget steps of a call, without the steps for the size of its result.
     fn cost(&self, name: &str, arguments: &[Value]) -> u64 {

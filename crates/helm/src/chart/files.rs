@@ -4,6 +4,7 @@ use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use tree::Budget;
 
 use super::{File, glob::files_pattern};
 use crate::template::FunctionError;
@@ -12,9 +13,8 @@ use crate::{
     template::{Signature, Type},
 };
 
-/// The cost in steps of reading a character of a pattern, and of matching a file.
+/// The cost in steps of reading a character of a pattern.
 const PATTERN_STEPS: usize = 200;
-const PATH_STEPS: usize = 8;
 
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -42,18 +42,22 @@ impl Files {
         Rc::from(self.files.get(name).map(AsRef::as_ref).unwrap_or_default())
     }
 
-    fn glob(&self, pattern: &str) -> Self {
+    fn glob(&self, pattern: &str, budget: &Budget) -> Result<Self, FunctionError> {
         let Some(pattern) = files_pattern(pattern) else {
-            return self.clone();
+            return Ok(self.clone());
         };
-        let matching = self.files.iter().filter(|(name, _)| pattern.is_match(name));
-        let files = matching
-            .map(|(name, data)| (name.clone(), data.clone()))
-            .collect();
-        Self {
+        let mut files = BTreeMap::new();
+        for (name, data) in &self.files {
+            budget.step(8)?;
+            let search = pattern.search(name, |visits| budget.step(visits / 8));
+            if search.is_match()? {
+                files.insert(name.clone(), data.clone());
+            }
+        }
+        Ok(Self {
             files,
             map: OnceCell::new(),
-        }
+        })
     }
 
     fn lines(&self, name: &str) -> Result<Value, FunctionError> {
@@ -127,19 +131,31 @@ impl Object for Files {
                 String::from_utf8_lossy(&self.bytes(path)).into_owned(),
             )),
             "GetBytes" => Ok(Value::Bytes(self.bytes(path))),
-            "Glob" => Ok(self.glob(path).into_value()),
+            "Glob" => self.glob(path, &Budget::default()).map(Self::into_value),
             _ => self.lines(path),
         })
     }
 
-    fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
+    fn call_within(
+        &self,
+        name: &str,
+        arguments: &[Value],
+        budget: &Budget,
+    ) -> Option<Result<Value, FunctionError>> {
         match (name, arguments) {
-            ("Glob", [Value::String(pattern)]) => {
-                let paths: usize = self.files.keys().map(|name| PATH_STEPS + name.len()).sum();
-                (pattern.len() * PATTERN_STEPS + paths) as u64
-            }
-            _ => 0,
+            ("Glob", [Value::String(pattern)]) => Some(self.glob(pattern, budget).map(Self::into_value)),
+            _ => self.call(name, arguments),
         }
+    }
+
+    fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
+        let bytes = match (name, arguments) {
+            ("AsConfig" | "AsSecrets", _) => self.files.values().map(Bytes::len).sum::<usize>() / 4,
+            ("Glob", [Value::String(pattern)]) => pattern.len() * PATTERN_STEPS,
+            (_, [Value::String(path)]) => self.files.get(path.as_ref()).map_or(0, Bytes::len) / 8,
+            _ => 0,
+        };
+        bytes as u64
     }
 
     fn as_dict(&self) -> Option<Dict> {

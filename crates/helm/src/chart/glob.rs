@@ -1,6 +1,6 @@
 //! Patterns of `.Files.Glob`.
 
-use regex::Regex;
+use go::regexp::Regexp;
 
 fn literal(c: char, text: &mut String) {
     text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
@@ -31,7 +31,7 @@ fn literal_in_class(c: char, text: &mut String) {
 
 /// Translates a pattern of `.Files.Glob` to a regular expression: `*` stops at slashes, `**` doesn't, `{a,b}` are alternatives.
 /// `None` if the pattern is invalid.
-pub(super) fn files_pattern(pattern: &str) -> Option<Regex> {
+pub(super) fn files_pattern(pattern: &str) -> Option<Regexp> {
     let mut text = String::from("(?s)^");
     let mut rest = pattern.chars().peekable();
     let mut depth = 0_usize;
@@ -58,7 +58,7 @@ pub(super) fn files_pattern(pattern: &str) -> Option<Regex> {
         return None;
     }
     text.push('$');
-    Regex::new(&text).ok()
+    Regexp::compile_unicode(&text).ok()
 }
 
 /// A class is either one range or a list of characters; a `!` in front negates it.

@@ -1,15 +1,59 @@
 //! Builds a chart from its files.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use tree::Budget;
 
-use super::{Chart, ChartPath, File, archive};
+use super::{
+    Chart, ChartPath, File,
+    archive::{self, MAX_CHART, MAX_FILE, Unpacked},
+};
 use crate::Error;
 
 const MAX_DEPTH: u32 = 20;
 
-pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
+/// Maximum size of all `values.yaml` and `Chart.yaml` of a chart with its subcharts in bytes: they take ten times as much once
+/// they are read.
+const MAX_VALUES: u64 = 16 << 20;
+
+/// A chart that is being built with its subcharts, which share one limit.
+pub(super) struct Loading<'a> {
+    budget: &'a Budget,
+    unpacked: Unpacked,
+    values: Cell<u64>,
+}
+
+/// Builds a chart from its files, and from the archives among them.
+pub(super) fn from_files(files: Vec<File>, budget: &Budget) -> Result<Chart, Error> {
+    let loading = Loading {
+        budget,
+        unpacked: Unpacked::default(),
+        values: Cell::new(0),
+    };
+    for file in &files {
+        loading
+            .unpacked
+            .add(&file.name, file.data.len() as u64, MAX_CHART)?;
+    }
+    chart(files, 0, &loading)
+}
+
+impl Loading<'_> {
+    /// Counts a file that is read as YAML.
+    fn reads(&self, file: &File) -> Result<(), Error> {
+        let total = self.values.get().saturating_add(file.data.len() as u64);
+        self.values.set(total);
+        if total > MAX_VALUES {
+            return Err(Error::Chart(format!(
+                "the values and metadata of the chart and its subcharts are larger than {MAX_VALUES} bytes"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn chart(files: Vec<File>, depth: u32, loading: &Loading<'_>) -> Result<Chart, Error> {
+    let budget = loading.budget;
     budget.include_depth(depth)?;
     if depth > MAX_DEPTH {
         return Err(Error::Chart(format!(
@@ -19,6 +63,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
     let mut chart = Chart::default();
     let mut has_metadata = false;
     for file in files.iter().filter(|file| file.name == "Chart.yaml") {
+        loading.reads(file)?;
         chart.metadata.read(&file.data, "Chart.yaml", budget)?;
         has_metadata = true;
         if chart.metadata.api_version.is_empty() {
@@ -27,7 +72,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
     }
     let mut charts = BTreeMap::<String, Vec<File>>::new();
     for file in files {
-        has_metadata |= assign(&mut chart, file, &mut charts, budget)?;
+        has_metadata |= assign(&mut chart, file, &mut charts, loading)?;
     }
     if !has_metadata {
         return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
@@ -41,7 +86,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         // It may be a directory with the name of an archive.
         let is_misplaced = name.ends_with(".tgz") && files.first().is_none_or(|file| file.name != name);
         let what = if is_misplaced { "tar" } else { &name };
-        let found = subchart(&name, files, depth, budget).map_err(|error| match error {
+        let found = subchart(&name, files, depth, loading).map_err(|error| match error {
             Error::Chart(message) => Error::Chart(format!(
                 "error unpacking subchart {what} in {}: {message}",
                 chart.name()
@@ -59,8 +104,15 @@ fn assign(
     chart: &mut Chart,
     file: File,
     charts: &mut BTreeMap<String, Vec<File>>,
-    budget: &Budget,
+    loading: &Loading<'_>,
 ) -> Result<bool, Error> {
+    let budget = loading.budget;
+    if matches!(
+        file.name.as_str(),
+        "Chart.lock" | "values.yaml" | "requirements.yaml" | "requirements.lock"
+    ) {
+        loading.reads(&file)?;
+    }
     let is_v1 = chart.metadata.api_version == "v1";
     match file.name.as_str() {
         "Chart.yaml" => {}
@@ -103,14 +155,14 @@ fn assign(
     Ok(false)
 }
 
-fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
+fn subchart(name: &str, files: Vec<File>, depth: u32, loading: &Loading<'_>) -> Result<Chart, Error> {
     if name.ends_with(".tgz") {
         return match files.first() {
-            Some(file) if file.name == name => from_files(
-                archive::files(&file.data, archive::MAX_CHART, archive::MAX_FILE, budget)?,
-                depth.saturating_add(1),
-                budget,
-            ),
+            Some(file) if file.name == name => {
+                let (unpacked, budget) = (&loading.unpacked, loading.budget);
+                let inner = archive::files(&file.data, MAX_CHART, MAX_FILE, unpacked, budget)?;
+                chart(inner, depth.saturating_add(1), loading)
+            }
             file => Err(Error::Chart(format!(
                 "expected {name}, got {}",
                 file.map(|file| file.name.as_str()).unwrap_or_default()
@@ -125,5 +177,5 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
             data: file.data,
         })
     });
-    from_files(inside.collect(), depth.saturating_add(1), budget)
+    chart(inside.collect(), depth.saturating_add(1), loading)
 }

@@ -195,7 +195,7 @@ impl Metadata {
                 .into_iter()
                 .for_each(clean);
         }
-        let mut keys = Vec::new();
+        let mut keys = std::collections::HashSet::new();
         for one in self.dependencies.iter().flatten() {
             let mut one = one.borrow_mut();
             if let Some(message) = one.complaint() {
@@ -209,7 +209,7 @@ impl Metadata {
             if keys.contains(&key) {
                 return Some(format!("more than one dependency with name or alias {key:?}"));
             }
-            keys.push(key);
+            keys.insert(key);
         }
         None
     }

@@ -2,7 +2,7 @@ use go::path::Pattern;
 use testkit::archive::{gzip, tar_gz, tar_gz_of_many};
 use tree::{Disk, Limits, Mem};
 
-use super::*;
+use super::{archive::Unpacked, *};
 use crate::Object as _;
 
 fn mem(files: &[(&str, &str)]) -> Mem {
@@ -351,7 +351,8 @@ fn links_in_archives_are_empty_files_as_in_helm() {
         archive.append_link(&mut header, name, "c/Chart.yaml").unwrap();
     }
     let data = archive.into_inner().unwrap().finish().unwrap();
-    let files = super::archive::files(&data, 1 << 20, 1 << 20, &Budget::default()).unwrap();
+    let files =
+        super::archive::files(&data, 1 << 20, 1 << 20, &Unpacked::default(), &Budget::default()).unwrap();
     let read: Vec<_> = files
         .iter()
         .map(|file| (file.name.as_str(), file.data.len()))
@@ -370,6 +371,7 @@ fn load_refuses_archives_over_the_limits() {
         &gzip(header.as_bytes()),
         100 << 20,
         archive::MAX_FILE,
+        &Unpacked::default(),
         &Budget::default(),
     )
     .unwrap_err()
@@ -380,9 +382,15 @@ fn load_refuses_archives_over_the_limits() {
         ("c/b", &[0; 40_000]),
         ("c/c", &[0; 40_000]),
     ]);
-    let got = archive::files(&many, 100_000, archive::MAX_FILE, &Budget::default())
-        .unwrap_err()
-        .to_string();
+    let got = archive::files(
+        &many,
+        100_000,
+        archive::MAX_FILE,
+        &Unpacked::default(),
+        &Budget::default(),
+    )
+    .unwrap_err()
+    .to_string();
     assert!(got.contains("larger than the maximum file size 100000"), "{got}");
     let mut bomb = tar_gz(&[("c/Chart.yaml", META.as_bytes())]);
     for _ in 0..25 {
@@ -397,7 +405,13 @@ fn load_refuses_archives_over_the_limits() {
 fn archives_of_countless_entries_are_refused_not_cut() {
     let meta = ("c/Chart.yaml", META.as_bytes());
     let read = |data: &[u8], max: u64| {
-        let files = archive::files(data, max, archive::MAX_FILE, &Budget::default());
+        let files = archive::files(
+            data,
+            max,
+            archive::MAX_FILE,
+            &Unpacked::default(),
+            &Budget::default(),
+        );
         files.map_err(|error| error.to_string())
     };
     let block = [("c/x", [].as_slice()); 1000];
@@ -451,4 +465,102 @@ fn load_refuses_large_files_before_reading_them() {
         error.to_string(),
         "chart file \"big\" is larger than the maximum file size 5242880"
     );
+}
+
+/// An archive of one entry of a kind with this content.
+fn entry_of(kind: tar::EntryType, content: &[u8], more: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(content.len() as u64);
+    header.set_path("././@LongLink").unwrap();
+    header.set_cksum();
+    archive.append(&header, content).unwrap();
+    for (path, content) in more {
+        let mut header = tar::Header::new_gnu();
+        header.set_path(path).unwrap();
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        archive.append(&header, *content).unwrap();
+    }
+    gzip(&archive.into_inner().unwrap())
+}
+
+fn names_of(archive: &[u8]) -> Result<Vec<String>, String> {
+    let files = super::unpack(archive, "c.tgz", &Budget::default()).map_err(|error| error.to_string())?;
+    Ok(files.into_iter().map(|file| file.name).collect())
+}
+
+#[test]
+fn extension_headers_are_read_up_to_a_limit() {
+    let long = format!("c/{}/f", "d".repeat(300));
+    let file = [("c/short", b"x".as_slice())];
+    let name = entry_of(tar::EntryType::GNULongName, format!("{long}\0").as_bytes(), &file);
+    assert_eq!(names_of(&name).unwrap(), [long[2..].to_owned()]);
+    let record = format!("{} path={long}\n", long.len() + 10);
+    let name = entry_of(tar::EntryType::XHeader, record.as_bytes(), &file);
+    assert_eq!(names_of(&name).unwrap(), [long[2..].to_owned()]);
+    let name = entry_of(tar::EntryType::XHeader, b"9 size=1\n", &file);
+    assert_eq!(names_of(&name).unwrap(), ["short"]);
+    let name = entry_of(tar::EntryType::XHeader, b"9 size=2\n", &file);
+    assert!(names_of(&name).unwrap_err().ends_with("a file has two sizes"));
+    for kind in [
+        tar::EntryType::GNULongName,
+        tar::EntryType::GNULongLink,
+        tar::EntryType::XHeader,
+    ] {
+        let error = names_of(&entry_of(kind, &vec![b'a'; 70_000], &file)).unwrap_err();
+        assert!(error.ends_with("a header is larger than 65536 bytes"), "{error}");
+    }
+}
+
+#[test]
+fn archives_in_archives_share_the_limits_of_a_chart() {
+    let zeros = vec![0; 5 << 20];
+    let inner: Vec<(String, &[u8])> = (0..8).map(|n| (format!("c/f{n}"), zeros.as_slice())).collect();
+    let mut inner: Vec<(&str, &[u8])> = inner.iter().map(|(name, data)| (name.as_str(), *data)).collect();
+    inner.push(("c/Chart.yaml", META.as_bytes()));
+    let inner = tar_gz(&inner);
+    let outer: Vec<String> = (0..3).map(|n| format!("c/charts/c{n}.tgz")).collect();
+    let mut outer: Vec<(&str, &[u8])> = outer
+        .iter()
+        .map(|name| (name.as_str(), inner.as_slice()))
+        .collect();
+    outer.push(("c/Chart.yaml", META.as_bytes()));
+    let load = |data: Vec<u8>| {
+        let tree = Mem::from_files([("c.tgz", data)]).unwrap();
+        Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default())
+            .map_err(|error| error.to_string())
+    };
+    let error = load(tar_gz(&outer)).unwrap_err();
+    assert!(
+        error.contains("decompressed chart is larger than the maximum file size"),
+        "{error}"
+    );
+    let values = vec![b' '; 5 << 20];
+    let names: Vec<String> = (0..4).map(|n| format!("c/charts/c{n}/")).collect();
+    let files: Vec<(String, &[u8])> = names
+        .iter()
+        .flat_map(|name| {
+            [
+                (format!("{name}values.yaml"), values.as_slice()),
+                (format!("{name}Chart.yaml"), META.as_bytes()),
+            ]
+        })
+        .collect();
+    let mut files: Vec<(&str, &[u8])> = files.iter().map(|(name, data)| (name.as_str(), *data)).collect();
+    files.push(("c/Chart.yaml", META.as_bytes()));
+    let error = load(tar_gz(&files)).unwrap_err();
+    assert!(error.contains("are larger than 16777216 bytes"), "{error}");
+}
+
+#[test]
+fn unpacking_is_counted() {
+    let data = tar_gz(&[("c/Chart.yaml", META.as_bytes()), ("c/f", &vec![0; 4 << 20])]);
+    let budget = Budget::new(Limits {
+        steps: 10_000,
+        ..Limits::default()
+    });
+    let error = super::unpack(&data, "c.tgz", &budget).unwrap_err();
+    assert!(matches!(error, Error::Exceeded(_)), "{error}");
 }

@@ -178,6 +178,7 @@ fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams
             )
             .into());
         };
+        context.strings(1, text.len())?;
         let name = text
             .as_ref()
             .try_into()
@@ -194,6 +195,15 @@ fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams
     Ok(parameters)
 }
 
+/// The cost of a signature by a given key, in steps.
+const SIGNATURE: u64 = 1_000_000;
+
+/// Returns the pair of a key that is about to sign.
+fn signing(context: &Context<'_>, key: &Key) -> Result<rcgen::KeyPair, FunctionError> {
+    context.work(SIGNATURE)?;
+    key.pair()
+}
+
 fn made(certificate: Result<rcgen::Certificate, rcgen::Error>, key: &Key) -> Answer {
     let certificate = certificate.map_err(|error| format!("error creating certificate: {error}"))?;
     let cert = encode_pem("CERTIFICATE", certificate.der());
@@ -205,11 +215,14 @@ fn authority(context: &Context<'_>, arguments: &[Value], key: &Key) -> Answer {
     parameters.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     parameters.custom_extensions.clear();
     parameters.key_usages.push(KeyUsagePurpose::KeyCertSign);
-    made(parameters.self_signed(&key.pair()?), key)
+    made(parameters.self_signed(&signing(context, key)?), key)
 }
 
 fn self_signed(context: &Context<'_>, arguments: &[Value], key: &Key) -> Answer {
-    made(named(context, arguments)?.self_signed(&key.pair()?), key)
+    made(
+        named(context, arguments)?.self_signed(&signing(context, key)?),
+        key,
+    )
 }
 
 fn signed(context: &Context<'_>, arguments: &[Value], key: &Key) -> Answer {
@@ -220,7 +233,7 @@ fn signed(context: &Context<'_>, arguments: &[Value], key: &Key) -> Answer {
     let authority = authority.ok_or("unable to decode certificate")?;
     decode_pem(&authority.cert).ok_or("unable to decode certificate")?;
     let signer = Key::parse(&authority.key).map_err(|error| format!("error parsing private key: {error}"))?;
-    let issuer = Issuer::from_ca_cert_pem(&authority.cert, signer.pair()?)
+    let issuer = Issuer::from_ca_cert_pem(&authority.cert, signing(context, &signer)?)
         .map_err(|error| format!("error parsing certificate: decodedSignerCert.Bytes: {error}"))?;
     let mut parameters = named(context, arguments)?;
     parameters.use_authority_key_identifier_extension = true;

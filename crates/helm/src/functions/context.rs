@@ -40,7 +40,7 @@ pub trait Environment {
 
 pub(super) type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 
-/// Compiled regular expressions. They are shared and never cloned: a clone has to fill its search tables again.
+/// Compiled regular expressions.
 pub(super) type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 
 /// The memory of an item of a list, in bytes.
@@ -146,6 +146,23 @@ impl Context<'_> {
             return Err(weight::too_much(self.budget));
         }
         Ok(self.budget.step(bytes / 8 + 1)?)
+    }
+
+    /// Counts the reading of the strings among the arguments. Functions that read the strings in lists and maps, or read one
+    /// more than once, count it themselves.
+    pub(super) fn reads(&self, arguments: &[Value]) -> Result<(), FunctionError> {
+        let size = |argument: &Value| match argument {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let bytes = arguments.iter().map(size).fold(0, usize::saturating_add);
+        self.work(bytes as u64 / 32)
+    }
+
+    /// Counts the states that a search by a regular expression visits.
+    pub(super) fn visits(&self, visits: u64) -> Result<(), FunctionError> {
+        self.work(visits / 8 + 1)
     }
 
     /// Counts steps of a slow computation.

@@ -30,8 +30,14 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
         (Value::Bool(left), Value::Bool(right)) => left == right,
         (Value::Int(left, one), Value::Int(right, other)) => left == right && one == other,
         (Value::Float(left), Value::Float(right)) => left == right,
-        (Value::String(left), Value::String(right)) => left == right,
-        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::String(left), Value::String(right)) => {
+            context.work(left.len() as u64 / 64)?;
+            left == right
+        }
+        (Value::Bytes(left), Value::Bytes(right)) => {
+            context.work(left.len() as u64 / 64)?;
+            left == right
+        }
         (Value::List(one), Value::List(other))
         | (Value::Strings(one), Value::Strings(other))
         | (Value::Ints(one), Value::Ints(other)) => {
@@ -53,6 +59,9 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
                 return Ok(true);
             }
             let (left, right) = (left.borrow(), right.borrow());
+            let keys = left.keys().map(|key| key.len() as u64 / 64 + 1);
+            context.work(left.len() as u64)?;
+            context.work(keys.sum())?;
             if !left.keys().eq(right.keys()) {
                 return Ok(false);
             }
@@ -74,7 +83,11 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
                 (Some(left), Some(right)) => {
                     same(context, &Value::Dict(left), &Value::Dict(right), depth + 1)?
                 }
-                _ => one.print() == other.print(),
+                _ => {
+                    let (one, other) = (one.print(), other.print());
+                    context.text(one.len())?;
+                    one == other
+                }
             }
         }
         _ => false,

@@ -5,7 +5,10 @@ use super::{
     context::Context,
     table::{Answer, Entry, fixed},
 };
-use crate::{Value, template::Type};
+use crate::{
+    Value,
+    template::{FunctionError, Type},
+};
 
 const COUNT: &[Type] = &[Type::Int];
 const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -48,13 +51,13 @@ fn characters(context: &Context<'_>, arguments: &[Value], alphabet: &str) -> Ans
     context.text(count.saturating_mul(8))?;
     let letters = alphabet.as_bytes();
     let pick = |_| {
+        context.work(8)?;
         let index = below(context, letters.len() as u64);
-        usize::try_from(index)
-            .ok()
-            .and_then(|index| letters.get(index))
-            .map_or('0', |letter| char::from(*letter))
+        let letter = usize::try_from(index).ok().and_then(|index| letters.get(index));
+        Ok(letter.map_or('0', |letter| char::from(*letter)))
     };
-    Ok(Value::string((0..count).map(pick).collect::<String>()))
+    let made = (0..count).map(pick).collect::<Result<String, FunctionError>>();
+    Ok(Value::string(made?))
 }
 
 fn bytes(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -62,7 +65,10 @@ fn bytes(context: &Context<'_>, arguments: &[Value]) -> Answer {
         usize::try_from(int(arguments, 0)).map_err(|_| "runtime error: makeslice: len out of range")?;
     context.text(count)?;
     let mut bytes = vec![0; count];
-    context.environment.fill(&mut bytes);
+    for part in bytes.chunks_mut(16 << 10) {
+        context.work(part.len() as u64)?;
+        context.environment.fill(part);
+    }
     Ok(Value::string(crate::convert::base64(&bytes)))
 }
 
@@ -78,9 +84,10 @@ fn integer(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn shuffle(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    context.text(text(arguments, 0).len().saturating_mul(8))?;
     let mut letters: Vec<char> = text(arguments, 0).chars().collect();
-    context.text(letters.len().saturating_mul(8))?;
     for index in (1..letters.len()).rev() {
+        context.work(8)?;
         let other = below(context, index as u64 + 1) as usize;
         letters.swap(index, other);
     }

@@ -68,7 +68,8 @@ fn panicking(expression: &str, error: &RegexpError) -> String {
     error.panic_message(expression)
 }
 
-const MAX_CACHED: usize = 100;
+/// Maximum memory of the compiled expressions of a render, in bytes.
+const MAX_BYTES: usize = 16 << 20;
 
 fn compile(
     context: &Context<'_>,
@@ -77,38 +78,39 @@ fn compile(
 ) -> Result<Rc<Regexp>, FunctionError> {
     let expression = text(arguments, 0);
     if let Some(known) = context.expressions.borrow().get(expression) {
-        context.text(text(arguments, 1).len().saturating_mul(8))?;
         return Ok(Rc::clone(known));
     }
-    let compiled = Rc::new(compiled(context, arguments, message)?);
-    let mut cached = context.expressions.borrow_mut();
-    if cached.len() < MAX_CACHED {
-        cached.insert(expression.to_owned(), Rc::clone(&compiled));
+    let compiled = Rc::new(compiled(context, expression, message)?);
+    let mut known = context.expressions.borrow_mut();
+    let sizes = known.iter().map(|(text, one)| text.len() + one.size());
+    if sizes.sum::<usize>() + expression.len() + compiled.size() <= MAX_BYTES {
+        known.insert(expression.to_owned(), Rc::clone(&compiled));
     }
     Ok(compiled)
 }
 
-fn compiled(context: &Context<'_>, arguments: &[Value], message: Message) -> Result<Regexp, FunctionError> {
-    let expression = text(arguments, 0);
+fn compiled(context: &Context<'_>, expression: &str, message: Message) -> Result<Regexp, FunctionError> {
     context.work(
         (expression.len() as u64)
             .saturating_mul(1000)
             .saturating_add(10_000),
     )?;
-    context.text(text(arguments, 1).len().saturating_mul(8))?;
-    Regexp::compile(expression).map_err(|error| message(expression, &error).into())
+    let compiled = Regexp::compile(expression).map_err(|error| message(expression, &error))?;
+    context.work(compiled.size() as u64 / 16)?;
+    Ok(compiled)
 }
 
 fn matches(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
-    Ok(Value::Bool(
-        compile(context, arguments, message)?.is_match(text(arguments, 1)),
-    ))
+    let regex = compile(context, arguments, message)?;
+    let search = regex.search(text(arguments, 1), |visits| context.visits(visits));
+    search.is_match().map(Value::Bool)
 }
 
 fn find(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     let regex = compile(context, arguments, message)?;
     let source = text(arguments, 1);
-    let found = regex.find(source).and_then(|found| source.get(found));
+    let mut search = regex.search(source, |visits| context.visits(visits));
+    let found = search.next()?.and_then(|found| source.get(found));
     Ok(Value::string(found.unwrap_or_default()))
 }
 
@@ -119,15 +121,18 @@ fn limit(arguments: &[Value]) -> usize {
 
 fn find_all(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     let regex = compile(context, arguments, message)?;
-    let (source, mut found) = (text(arguments, 1), Vec::new());
-    for one in regex.find_iter(source).take(limit(arguments)) {
-        context.strings(1, one.len())?;
-        found.push(Value::string(source.get(one).unwrap_or_default()));
+    let (source, mut all) = (text(arguments, 1), Vec::new());
+    let mut search = regex.search(source, |visits| context.visits(visits));
+    while all.len() < limit(arguments)
+        && let Some(found) = search.next()?
+    {
+        context.strings(1, found.len())?;
+        all.push(Value::string(source.get(found).unwrap_or_default()));
     }
-    Ok(if found.is_empty() {
+    Ok(if all.is_empty() {
         Value::nil_strings()
     } else {
-        strings(found)
+        strings(all)
     })
 }
 
@@ -135,9 +140,17 @@ fn replace(context: &Context<'_>, arguments: &[Value], message: Message, expand:
     let regex = compile(context, arguments, message)?;
     let (source, with) = (text(arguments, 1), text(arguments, 2));
     let (mut out, mut end) = (String::new(), 0);
-    for groups in regex.captures_iter(source) {
+    let mut search = regex.search(source, |visits| context.visits(visits));
+    while let Some(groups) = search.next_captures()? {
         let Some(whole) = groups.range() else { continue };
         out.push_str(source.get(end..whole.start).unwrap_or_default());
+        // A group of two characters can be the whole string.
+        let references = if expand { with.matches('$').count() } else { 0 };
+        let most = references.saturating_mul(whole.len()).saturating_add(with.len());
+        context.text(most)?;
+        if out.len().saturating_add(most) as u64 > context.budget.limits().bytes {
+            context.text(out.len().saturating_add(most))?;
+        }
         if expand {
             groups.expand(with, &mut out);
         } else {
@@ -145,10 +158,6 @@ fn replace(context: &Context<'_>, arguments: &[Value], message: Message, expand:
         }
         end = whole.end;
         context.work(16)?;
-        context.text(with.len() + whole.len())?;
-        if out.len() as u64 > context.budget.limits().bytes {
-            context.text(out.len())?;
-        }
     }
     out.push_str(source.get(end..).unwrap_or_default());
     Ok(Value::string(out))
@@ -164,10 +173,10 @@ fn split(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer
         return Ok(strings([Value::string("")]));
     }
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
-    for found in regex.find_iter(source) {
-        if parts.len() + 1 >= count {
-            break;
-        }
+    let mut search = regex.search(source, |visits| context.visits(visits));
+    while parts.len() + 1 < count
+        && let Some(found) = search.next()?
+    {
         context.strings(1, found.start.saturating_sub(begin))?;
         end = found.start;
         if found.end != 0 {

@@ -77,6 +77,12 @@ static NUMBERS: LazyLock<HashMap<&'static str, u16, BuildHasherDefault<Names>>> 
     own.into_iter().chain(others).collect()
 });
 
+/// All functions of the tables.
+#[cfg(test)]
+pub(super) fn entries() -> &'static [&'static Entry] {
+    &ENTRIES
+}
+
 fn entry(function: u16) -> Option<&'static Entry> {
     let index = function.checked_sub(OTHERS)?;
     ENTRIES.get(usize::from(index)).copied()
@@ -145,7 +151,9 @@ impl Functions for Standard<'_> {
                 expressions: &self.expressions,
                 meter: Meter::new(executor.budget(), executor.available()),
             };
-            let answer = (entry.run)(&context, &arguments);
+            let answer = context
+                .reads(&arguments)
+                .and_then(|()| (entry.run)(&context, &arguments));
             if context.changes.get() {
                 executor.changes_map(context.meter.taken());
             }

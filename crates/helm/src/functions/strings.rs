@@ -55,10 +55,11 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("sortAlpha", &[Type::Any], sort_alpha),
 ];
 
+/// The set of characters is made once, so that it doesn't cost for each character of the string.
 fn trim_all(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let cut = text(arguments, 0);
+    let cut: foldhash::HashSet<char> = text(arguments, 0).chars().collect();
     Ok(Value::string(
-        text(arguments, 1).trim_matches(|c| cut.contains(c)),
+        text(arguments, 1).trim_matches(|c| cut.contains(&c)),
     ))
 }
 
@@ -352,6 +353,16 @@ fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(strings([Value::string(cast::to_text(context, value)?)]));
     }
     let mut sorted = strings_of(context, value)?;
-    sorted.sort_unstable_by(|one, other| bytes::of_str(one).cmp(&bytes::of_str(other)));
+    let size = sorted.iter().map(String::len).fold(0, usize::saturating_add);
+    let rounds = u64::from(sorted.len().max(1).ilog2()) + 1;
+    context.work((size as u64 / 16 + sorted.len() as u64).saturating_mul(rounds))?;
+    if sorted
+        .iter()
+        .any(|text| text.contains(|c| bytes::invalid_byte(c).is_some()))
+    {
+        sorted.sort_by_cached_key(|text| bytes::of_str(text).into_owned());
+    } else {
+        sorted.sort_unstable();
+    }
     Ok(strings(sorted.into_iter().map(Value::string)))
 }

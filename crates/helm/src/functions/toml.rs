@@ -10,7 +10,10 @@ const DEPTH: usize = 200;
 
 pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
     let value = value.to_yaml(context.budget)?;
-    let mut writer = Writer { out: String::new() };
+    let mut writer = Writer {
+        out: String::new(),
+        limit: usize::try_from(context.budget.limits().bytes).unwrap_or(usize::MAX),
+    };
     match &value {
         yaml::Value::Map(map) => writer.map(&[], map)?,
         yaml::Value::Seq(items) if is_tables(items) => {
@@ -23,6 +26,8 @@ pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, Func
 
 struct Writer {
     out: String,
+    /// Maximum number of bytes: the header of each table repeats the keys above it.
+    limit: usize,
 }
 
 fn is_table(value: &yaml::Value) -> bool {
@@ -91,11 +96,16 @@ impl Writer {
         if path.len() > DEPTH {
             return Err(format!("toml: values nest deeper than {DEPTH} levels").into());
         }
+        let above: usize = path.iter().map(|name| name.len()).sum();
         for (name, value) in sorted(map)
             .into_iter()
             .flatten()
             .filter(|(_, value)| !value.is_null())
         {
+            let header = above.saturating_add(name.len()).saturating_mul(6);
+            if self.out.len().saturating_add(header) > self.limit.saturating_mul(2) {
+                return Err(format!("toml: the text is over the limit of {} bytes", self.limit).into());
+            }
             let inner: Vec<&str> = path.iter().copied().chain([name]).collect();
             let header = || inner.iter().map(|name| key(name)).collect::<Vec<_>>().join(".");
             match value {

@@ -106,6 +106,10 @@ impl Builtin {
             };
         };
         let second = rest.first().unwrap_or(first);
+        // Lengths, indices and slices count bytes of the original encoding.
+        if let (Self::Len | Self::Index | Self::Slice, Value::String(text)) = (self, &first.value) {
+            budget.step(text.len() as u64 / 32)?;
+        }
         let flag = |value: bool| Ok(Slot::bare(Value::Bool(value)));
         match self {
             Self::And | Self::Or => Ok(first.clone()),
@@ -125,10 +129,10 @@ impl Builtin {
             },
             Self::Eq => flag(compare::equal(&first.value, rest, budget)?),
             Self::Ne => flag(!compare::equal(&first.value, rest, budget)?),
-            Self::Lt => flag(compare::less(&first.value, &second.value)?),
-            Self::Ge => flag(!compare::less(&first.value, &second.value)?),
-            Self::Le => flag(compare::less_or_equal(&first.value, &second.value)?),
-            Self::Gt => flag(!compare::less_or_equal(&first.value, &second.value)?),
+            Self::Lt => flag(compare::less(&first.value, &second.value, budget)?),
+            Self::Ge => flag(!compare::less(&first.value, &second.value, budget)?),
+            Self::Le => flag(compare::less_or_equal(&first.value, &second.value, budget)?),
+            Self::Gt => flag(!compare::less_or_equal(&first.value, &second.value, budget)?),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use tree::Budget;
+
 use super::{
     coalesce::{Coalesce, coalesce_own, coalesce_values},
     deep_copy_map, lookup_table, lookup_value, table,
@@ -17,16 +19,61 @@ pub(crate) fn process_dependencies(
     chart: &mut Chart,
     values: &Dict,
     warnings: &mut Vec<String>,
+    budget: &Budget,
 ) -> Result<(), Error> {
-    enable(chart, values, "", warnings)?;
+    let mut copies = Copies { budget, parts: 0 };
+    enable(chart, values, "", warnings, &mut copies)?;
     import_all(chart, warnings)
 }
 
-fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<String>) -> Result<(), Error> {
+/// Maximum number of charts, files, templates and values in the copies that aliases make.
+const MAX_PARTS: usize = 2_000_000;
+
+/// The parts that a chart without files and values is counted as: its metadata is read and its values are merged.
+const CHART_PARTS: usize = 16;
+
+/// Returns the number of values in a value, with itself: each copy of a chart gets its own.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Dict(map) => map.borrow().values().map(count).fold(1, usize::saturating_add),
+        Value::List(items) => items.iter().map(count).fold(1, usize::saturating_add),
+        _ => 1,
+    }
+}
+
+/// The copies of charts under their aliases: charts with two aliases each at every level double at every level.
+struct Copies<'a> {
+    budget: &'a Budget,
+    parts: usize,
+}
+
+impl Copies<'_> {
+    /// Counts a copy before it is made.
+    fn add(&mut self, chart: &Chart) -> Result<(), Error> {
+        let own = CHART_PARTS + chart.templates.len() + chart.files.len() + count(&chart.values);
+        self.parts = self.parts.saturating_add(own);
+        self.budget.step(own as u64)?;
+        if self.parts > MAX_PARTS {
+            return Err(Error::Chart(format!(
+                "the aliases of the dependencies of chart {} make more than {MAX_PARTS} copies of files and values",
+                chart.name()
+            )));
+        }
+        chart.dependencies.iter().try_for_each(|inner| self.add(inner))
+    }
+}
+
+fn enable(
+    chart: &mut Chart,
+    values: &Dict,
+    path: &str,
+    warnings: &mut Vec<String>,
+    copies: &mut Copies<'_>,
+) -> Result<(), Error> {
     let Some(wanted) = chart.metadata.dependencies.clone() else {
         return Ok(());
     };
-    chart.dependencies = named(&chart.dependencies, &wanted);
+    chart.dependencies = named(&chart.dependencies, &wanted, copies)?;
     chart.house();
     for one in &wanted {
         one.borrow_mut().enabled = true;
@@ -39,12 +86,11 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
         .filter(|one| !one.borrow().enabled)
         .map(|one| one.borrow().name.clone())
         .collect();
-    chart
-        .dependencies
-        .retain(|inner| !off.iter().any(|name| name == inner.name()));
+    let is_off: std::collections::HashSet<&str> = off.iter().map(String::as_str).collect();
+    chart.dependencies.retain(|inner| !is_off.contains(inner.name()));
     for inner in &mut chart.dependencies {
         let path = format!("{path}{}.", inner.name());
-        enable(inner, &values, &path, warnings)?;
+        enable(inner, &values, &path, warnings, copies)?;
     }
     chart.house();
     let left = wanted
@@ -56,7 +102,16 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
 }
 
 /// Returns the charts that are not dependencies, then the dependencies under their aliases.
-fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
+fn named(
+    charts: &[Chart],
+    wanted: &[SharedDependency],
+    copies: &mut Copies<'_>,
+) -> Result<Vec<Chart>, Error> {
+    for one in wanted {
+        // A range of versions is parsed for each chart of that name, twice.
+        let range = 1 + one.borrow().version.len() as u64 / 4;
+        copies.budget.step((charts.len() as u64).saturating_mul(range))?;
+    }
     let fits = |chart: &Chart, one: &Dependency| {
         chart.name() == one.name && version::is_compatible(&one.version, &chart.metadata.version)
     };
@@ -65,6 +120,7 @@ fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
     for one in wanted {
         let mut one = one.borrow_mut();
         if let Some(found) = charts.iter().find(|chart| fits(chart, &one)) {
+            copies.add(found)?;
             let mut found = found.clone();
             if !one.alias.is_empty() {
                 found.metadata.name.clone_from(&one.alias);
@@ -76,7 +132,7 @@ fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
             one.name = one.alias.clone();
         }
     }
-    taken
+    Ok(taken)
 }
 
 fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String>) {

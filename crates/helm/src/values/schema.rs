@@ -11,14 +11,15 @@ mod tests;
 mod validate;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{HashMap, HashSet},
     fmt::Write as _,
+    rc::Rc,
 };
 
-use regex::Regex;
+use go::regexp::Regexp;
 use serde_json::Value as Json;
-use tree::Budget;
+use tree::{Budget, Exceeded};
 
 use crate::{Chart, Dict, Error, Value};
 
@@ -58,11 +59,47 @@ struct Schema<'a> {
     budget: &'a Budget,
     named: HashMap<String, &'a Json>,
     /// The base URLs of references, by the address of the schema with the reference.
-    bases: HashMap<usize, String>,
+    bases: HashMap<usize, Rc<str>>,
     checked: RefCell<HashSet<usize>>,
-    patterns: RefCell<HashMap<String, Regex>>,
+    patterns: RefCell<HashMap<String, Rc<Regexp>>>,
+    memory: SchemaMemory,
     /// True if any schema has a keyword that begins with `unevaluated`.
     tracks: bool,
+}
+
+/// The memory that a schema takes beyond its document, in bytes.
+#[derive(Debug, Default)]
+struct SchemaMemory {
+    /// Names, and the compiled patterns.
+    schema: Cell<usize>,
+    problems: Cell<u64>,
+}
+
+/// Maximum memory of the names and patterns of a schema, in bytes: some thousand usual patterns.
+const MAX_MEMORY: usize = 16 << 20;
+
+impl SchemaMemory {
+    /// Returns false if names and patterns take too much memory.
+    fn fits(&self, bytes: usize) -> bool {
+        let total = self.schema.get().saturating_add(bytes);
+        self.schema.set(total);
+        total <= MAX_MEMORY
+    }
+
+    /// Counts the messages of problems.
+    fn hold(&self, problems: &[Problem], budget: &Budget) -> Result<(), Exceeded> {
+        let bytes = problems
+            .iter()
+            .map(|problem| problem.at.len() + problem.words.len() + 64);
+        let total = self.problems.get().saturating_add(bytes.sum::<usize>() as u64);
+        self.problems.set(total);
+        let limit = budget.limits().bytes;
+        if total > limit {
+            let what = "bytes of problems with values";
+            return Err(Exceeded::Limit { what, limit });
+        }
+        Ok(())
+    }
 }
 
 fn below(at: &str, key: &str) -> String {
@@ -172,12 +209,15 @@ fn named(error: Error, chart: &Chart) -> Error {
 
 /// Validates values against a schema. Returns the problems with either, or `None` if both are valid.
 fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, Error> {
+    // The document is read and walked twice.
+    budget.step(schema.len() as u64)?;
     let root: Json = match serde_json::from_slice(schema) {
         Ok(root) => root,
         Err(error) => return Ok(Some(no_json(schema, &error, budget))),
     };
     let schema = match Schema::new(&root, budget) {
         Ok(schema) => schema,
+        Err(check::SchemaError::Exceeded(error)) => return Err(error.into()),
         Err(error) => return Ok(Some(error.to_string())),
     };
     let mut problems = Vec::new();

@@ -2,7 +2,10 @@ use bytes::Bytes;
 use tree::Budget;
 
 use super::*;
-use crate::{Chart, chart::File};
+use crate::{
+    Chart,
+    chart::{Dependency, File},
+};
 
 fn merged(sources: &Sources) -> String {
     let read = |name: &str| match name {
@@ -285,7 +288,7 @@ fn processed(mut chart: Chart, over: &str) -> (Vec<String>, String, Vec<String>)
         panic!("no map")
     };
     let mut warnings = Vec::new();
-    process_dependencies(&mut chart, &over, &mut warnings).unwrap();
+    process_dependencies(&mut chart, &over, &mut warnings, &Budget::default()).unwrap();
     let names = chart
         .dependencies
         .iter()
@@ -342,5 +345,32 @@ fn import_values_do_not_override_the_parent() {
     assert!(
         values.contains(r#""k": {"data": {"from": "a"}, "from": "a"}"#),
         "{values}"
+    );
+}
+
+#[test]
+fn copies_of_aliased_charts_are_limited() {
+    // Each level has the next one eight times.
+    let list = format!("a: [{}1]", "1, ".repeat(9_999));
+    let mut inner = chart("c0", &list, Vec::new());
+    inner.metadata.version = "1.0.0".to_owned();
+    for level in 1..8 {
+        let mut outer = chart(&format!("c{level}"), "a: 1", vec![inner]);
+        let one = |_| {
+            std::rc::Rc::new(std::cell::RefCell::new(Dependency {
+                name: format!("c{}", level - 1),
+                version: "*".to_owned(),
+                ..Dependency::default()
+            }))
+        };
+        outer.metadata.version = "1.0.0".to_owned();
+        outer.metadata.dependencies = Some((0..8).map(one).collect());
+        inner = outer;
+    }
+    let budget = Budget::default();
+    let error = process_dependencies(&mut inner, &table(), &mut Vec::new(), &budget).unwrap_err();
+    assert!(
+        error.to_string().contains("make more than 2000000 copies"),
+        "{error}"
     );
 }

@@ -1,6 +1,9 @@
 //! `snake_case`, `kebab-case` and `CamelCase`.
 
-use std::sync::LazyLock;
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicU8, Ordering},
+};
 
 use regex::Regex;
 
@@ -22,11 +25,29 @@ enum Word {
 static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{P}").ok());
 static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{L}").ok());
 
-fn matches(regex: &Option<Regex>, c: char) -> bool {
+/// The known classes of characters: a search by an expression is slow.
+type Known = [AtomicU8; 0x11_0000];
+
+static KNOWN_PUNCTUATION: Known = [const { AtomicU8::new(0) }; 0x11_0000];
+static KNOWN_LETTERS: Known = [const { AtomicU8::new(0) }; 0x11_0000];
+
+fn matches(regex: &Option<Regex>, known: &Known, c: char) -> bool {
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+    let known = known.get(u32::from(c) as usize);
+    match known.map(|known| known.load(Ordering::Relaxed)) {
+        Some(YES) => return true,
+        Some(NO) => return false,
+        _ => {}
+    }
     let mut buffer = [0; 4];
-    regex
+    let fits = regex
         .as_ref()
-        .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
+        .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)));
+    if let Some(known) = known {
+        known.store(if fits { YES } else { NO }, Ordering::Relaxed);
+    }
+    fits
 }
 
 fn is_invalid(c: char) -> bool {
@@ -41,7 +62,7 @@ fn is_punctuation(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_punctuation() && !"$+<=>^`|~".contains(c)
     } else {
-        matches(&PUNCTUATION, c)
+        matches(&PUNCTUATION, &KNOWN_PUNCTUATION, c)
     }
 }
 
@@ -52,7 +73,7 @@ fn is_letter(c: char) -> bool {
     }
     let ideograph =
         matches!(c, '\u{4E00}'..='\u{9FCC}' | '\u{3400}'..='\u{4D85}' | '\u{20000}'..='\u{2B81D}');
-    !ideograph && matches(&LETTER, c)
+    !ideograph && matches(&LETTER, &KNOWN_LETTERS, c)
 }
 
 fn is_small(c: char) -> bool {

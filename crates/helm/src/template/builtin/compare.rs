@@ -46,6 +46,9 @@ pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<b
         return Err("missing argument for comparison".into());
     }
     for other in others {
+        if let (Value::String(first), Value::String(_)) = (first, &other.value) {
+            budget.step(first.len() as u64 / 64)?;
+        }
         if equals(first, &other.value, budget)? {
             return Ok(true);
         }
@@ -93,15 +96,15 @@ fn nothing(value: &Value) -> bool {
     is_nil(value) || value.is_nil_list()
 }
 
-pub(super) fn less(first: &Value, second: &Value) -> Result<bool, FunctionError> {
-    order(first, second).map(|order| order == Some(Ordering::Less))
+pub(super) fn less(first: &Value, second: &Value, budget: &Budget) -> Result<bool, FunctionError> {
+    order(first, second, budget).map(|order| order == Some(Ordering::Less))
 }
 
-pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, FunctionError> {
-    order(first, second).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
+pub(super) fn less_or_equal(first: &Value, second: &Value, budget: &Budget) -> Result<bool, FunctionError> {
+    order(first, second, budget).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
 }
 
-fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, FunctionError> {
+fn order(first: &Value, second: &Value, budget: &Budget) -> Result<Option<Ordering>, FunctionError> {
     let bad = || FunctionError::from("invalid type for comparison");
     basic(first).ok_or_else(bad)?;
     basic(second).ok_or_else(bad)?;
@@ -109,7 +112,10 @@ fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, FunctionErro
         (Value::Bool(_), Value::Bool(_)) => Err(bad()),
         (Value::Int(first, _), Value::Int(second, _)) => Ok(Some(first.cmp(second))),
         (Value::Float(first), Value::Float(second)) => Ok(first.partial_cmp(second)),
-        (Value::String(first), Value::String(second)) => Ok(Some(of_str(first).cmp(&of_str(second)))),
+        (Value::String(first), Value::String(second)) => {
+            budget.step((first.len() as u64 + second.len() as u64) / 32)?;
+            Ok(Some(of_str(first).cmp(&of_str(second))))
+        }
         _ => Err(incompatible(first, second)),
     }
 }

@@ -11,6 +11,7 @@ use tree::Budget;
 use crate::template::FormatError;
 
 pub(super) fn html(text: &str, budget: &Budget) -> Result<String, FormatError> {
+    budget.step(text.len() as u64 / 8 + 1)?;
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         fits(&out, budget)?;
@@ -28,6 +29,7 @@ pub(super) fn html(text: &str, budget: &Budget) -> Result<String, FormatError> {
 }
 
 pub(super) fn js(text: &str, budget: &Budget) -> Result<String, FormatError> {
+    budget.step(text.len() as u64 / 8 + 1)?;
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         fits(&out, budget)?;
@@ -49,6 +51,7 @@ pub(super) fn js(text: &str, budget: &Budget) -> Result<String, FormatError> {
 }
 
 pub(super) fn url_query(text: &str, budget: &Budget) -> Result<String, FormatError> {
+    budget.step(text.len() as u64 / 8 + 1)?;
     let mut out = String::with_capacity(text.len());
     for byte in of_str(text).iter().copied() {
         fits(&out, budget)?;

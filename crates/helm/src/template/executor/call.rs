@@ -118,7 +118,7 @@ impl<'s> State<'s, '_> {
             Callee::Method(object, name, _) => {
                 let values = values(slots);
                 let paid = self.executor.budget.step(object.cost(name, &values));
-                let called = paid.map(|()| object.call(name, &values));
+                let called = paid.map(|()| object.call_within(name, &values, self.executor.budget));
                 called.map_or_else(
                     |error| Some(Err(error.into())),
                     |result| result.map(|result| result.map(Slot::bare)),

@@ -239,6 +239,8 @@ impl<'s> State<'s, '_> {
             self.check(weighed)?;
             return Ok(Some(Slot::element(value, false)));
         }
+        let paid = self.executor.budget.step(object.cost(name, &[]));
+        self.check(paid)?;
         let Some(result) = object.call(name, &[]) else {
             return Ok(None);
         };

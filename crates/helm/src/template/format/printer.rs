@@ -65,6 +65,16 @@ impl<'b> Printer<'b> {
         if self.failure.is_some() || self.out.overflowed() {
             return;
         }
+        // Also strings of which the precision leaves nothing are read.
+        let size = match value {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let width = self.out.flags.width.unwrap_or_default() + self.out.flags.precision.unwrap_or_default();
+        if let Err(error) = self.budget.step((size / 64 + width / 64) as u64 + 1) {
+            return self.fail(error.into());
+        }
         if depth == 0 && verb == 'T' {
             return self.text(type_name(value));
         }

@@ -3,13 +3,14 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
+    rc::Rc,
 };
 
-use regex::Regex;
+use go::regexp::{Regexp, RegexpError};
 use serde_json::{Map, Value as Json};
-use tree::Budget;
+use tree::{Budget, Exceeded};
 
-use super::{Draft, HOME, Schema, address, below};
+use super::{Draft, HOME, MAX_MEMORY, Schema, SchemaMemory, address, below};
 
 const MAX_DEPTH: usize = 200;
 
@@ -29,6 +30,12 @@ pub(super) enum SchemaError {
         "\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n"
     )]
     Invalid { at: String, words: String },
+    #[error(
+        "the names and patterns of the schema take more than {MAX_MEMORY} bytes: use fewer or shorter ones"
+    )]
+    TooLarge,
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
 }
 
 #[derive(Clone, Copy)]
@@ -96,23 +103,24 @@ impl<'a> Schema<'a> {
             bases: HashMap::new(),
             checked: RefCell::new(HashSet::new()),
             patterns: RefCell::new(HashMap::new()),
+            memory: SchemaMemory::default(),
             tracks: false,
         };
         schema.named.insert(HOME.to_owned(), root);
-        schema.name(root, HOME, 0)?;
+        schema.name(root, &HOME.into(), 0)?;
         schema.check(root, "", 0)?;
         Ok(schema)
     }
 
     /// Collects the named schemas and the base URLs of references.
-    fn name(&mut self, schema: &'a Json, base: &str, depth: usize) -> Result<(), SchemaError> {
+    fn name(&mut self, schema: &'a Json, base: &Rc<str>, depth: usize) -> Result<(), SchemaError> {
         if depth > MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
         let next = depth.saturating_add(1);
         match schema {
             Json::Object(map) => {
-                let base = self.name_one(schema, map, base);
+                let base = self.name_one(schema, map, base)?;
                 for (key, value) in map {
                     self.tracks |= key.starts_with("unevaluated");
                     if !matches!(key.as_str(), "enum" | "const" | "default" | "examples") {
@@ -130,8 +138,22 @@ impl<'a> Schema<'a> {
         Ok(())
     }
 
-    fn name_one(&mut self, schema: &'a Json, map: &'a Map<String, Json>, base: &str) -> String {
-        let mut base = base.to_owned();
+    /// Adds a name of a schema.
+    fn add_name(&mut self, name: String, schema: &'a Json) -> Result<(), SchemaError> {
+        if !self.memory.fits(name.len()) {
+            return Err(SchemaError::TooLarge);
+        }
+        self.named.insert(name, schema);
+        Ok(())
+    }
+
+    fn name_one(
+        &mut self,
+        schema: &'a Json,
+        map: &'a Map<String, Json>,
+        base: &Rc<str>,
+    ) -> Result<Rc<str>, SchemaError> {
+        let mut base = Rc::clone(base);
         let id = map
             .get(if self.draft == Draft::D4 { "id" } else { "$id" })
             .and_then(Json::as_str);
@@ -139,25 +161,26 @@ impl<'a> Schema<'a> {
         if let Some(id) = id.filter(|_| !hidden) {
             let (url, fragment) = id.split_once('#').unwrap_or((id, ""));
             if !url.is_empty() {
-                base = join(&base, url);
-                self.named.insert(base.clone(), schema);
+                base = join(&base, url).into();
+                self.add_name(base.to_string(), schema)?;
             }
             if !fragment.is_empty() {
-                self.named.insert(format!("{base}#{fragment}"), schema);
+                self.add_name(format!("{base}#{fragment}"), schema)?;
             }
         }
         if let Some(anchor) = map.get("$anchor").and_then(Json::as_str) {
-            self.named.insert(format!("{base}#{anchor}"), schema);
+            self.add_name(format!("{base}#{anchor}"), schema)?;
         }
         if map.contains_key("$ref") {
-            self.bases.insert(address(schema), base.clone());
+            self.bases.insert(address(schema), Rc::clone(&base));
         }
-        base
+        Ok(base)
     }
 
     /// Resolves a reference of the schema `from`, within the document.
     pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, SchemaError> {
-        let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
+        let base = self.bases.get(&address(from)).map_or(HOME, |base| base);
+        self.budget.step((base.len() + reference.len()) as u64 / 8)?;
         let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let url = if url.is_empty() {
             base.to_owned()
@@ -192,6 +215,9 @@ impl<'a> Schema<'a> {
         if depth > MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
+        // The path is copied for each keyword.
+        let path = 16 + at.len() as u64 / 64;
+        self.budget.step(path.saturating_mul(1 + map.len() as u64))?;
         if !self.checked.borrow_mut().insert(address(schema)) {
             return Ok(());
         }
@@ -276,10 +302,33 @@ impl<'a> Schema<'a> {
         }
     }
 
+    /// Compiles a pattern, in Go's syntax as in the original. All patterns of a schema share one limit of memory.
     fn pattern(&self, text: &str, at: &str) -> Result<(), SchemaError> {
-        let pattern = Regex::new(text).map_err(|_| invalid(at, &format!("'{text}' is not valid regex")))?;
-        self.patterns.borrow_mut().insert(text.to_owned(), pattern);
+        if self.patterns.borrow().contains_key(text) {
+            return Ok(());
+        }
+        self.budget.step((text.len() as u64).saturating_mul(1000))?;
+        let pattern = Regexp::compile(text).map_err(|error| match error {
+            RegexpError::TooLarge => SchemaError::TooLarge,
+            _ => invalid(at, &format!("'{text}' is not valid regex")),
+        })?;
+        self.budget.step(pattern.size() as u64 / 16)?;
+        if !self.memory.fits(text.len().saturating_add(pattern.size())) {
+            return Err(SchemaError::TooLarge);
+        }
+        self.patterns
+            .borrow_mut()
+            .insert(text.to_owned(), Rc::new(pattern));
         Ok(())
+    }
+
+    /// Returns true if a string has a match of a pattern of the schema.
+    pub(super) fn has_match(&self, pattern: &str, text: &str) -> Result<bool, Exceeded> {
+        let known = self.patterns.borrow().get(pattern).cloned();
+        known.map_or(Ok(false), |known| {
+            let search = known.search(text, |visits| self.budget.step(visits / 8 + 1));
+            search.is_match()
+        })
     }
 }
 

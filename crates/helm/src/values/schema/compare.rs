@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use serde_json::Value as Json;
+use tree::{Budget, Exceeded};
 
 use go::strconv::format_float;
 
@@ -80,24 +81,43 @@ pub(super) fn display(value: &Json) -> String {
     }
 }
 
-pub(super) fn same(wanted: &Json, value: &Value) -> bool {
-    match (wanted, value) {
+/// Returns true if a value is the wanted one; counts the comparison.
+pub(super) fn same(wanted: &Json, value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
+    budget.step(2)?;
+    Ok(match (wanted, value) {
         (Json::Null, Value::Nil | Value::Missing) => true,
         (Json::Bool(wanted), Value::Bool(value)) => wanted == value,
         (Json::Number(wanted), value) => number(value).is_some_and(|value| wanted.as_f64() == Some(value)),
-        (Json::String(wanted), Value::String(value)) => **wanted == **value,
+        (Json::String(wanted), Value::String(value)) => {
+            budget.step(wanted.len() as u64 / 64)?;
+            **wanted == **value
+        }
         (Json::Array(wanted), Value::List(items) | Value::Strings(items) | Value::Ints(items)) => {
-            wanted.len() == items.len() && wanted.iter().zip(items.iter()).all(|(a, b)| same(a, b))
+            if wanted.len() != items.len() {
+                return Ok(false);
+            }
+            for (wanted, item) in wanted.iter().zip(items.iter()) {
+                if !same(wanted, item, budget)? {
+                    return Ok(false);
+                }
+            }
+            true
         }
         (Json::Object(wanted), Value::Dict(map)) => {
             let map = map.borrow();
-            wanted.len() == map.len()
-                && wanted
-                    .iter()
-                    .all(|(key, a)| map.get(key.as_str()).is_some_and(|b| same(a, b)))
+            if wanted.len() != map.len() {
+                return Ok(false);
+            }
+            for (key, wanted) in wanted {
+                match map.get(key.as_str()) {
+                    Some(value) if same(wanted, value, budget)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
         }
         _ => false,
-    }
+    })
 }
 
 /// Returns a key that is the same for equal values.

@@ -15,7 +15,9 @@ use crate::Value;
 impl Schema<'_> {
     pub(super) fn object(&self, entries: &[(Rc<str>, Value)], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
         limits(frame, entries.len() as f64, "minProperties", "maxProperties");
-        let has = |key: &str| entries.iter().any(|(name, _)| &**name == key);
+        let has = |key: &str| entries.binary_search_by(|(name, _)| (**name).cmp(key)).is_ok();
+        let required = frame.map.get("required").and_then(Json::as_array);
+        self.budget.step(required.map_or(0, |names| names.len() as u64))?;
         if let Some(missing) = frame
             .map
             .get("required")
@@ -60,12 +62,7 @@ impl Schema<'_> {
         for (key, value) in entries {
             let mut schemas: Vec<&Json> = known.and_then(|known| known.get(&**key)).into_iter().collect();
             for (pattern, schema) in patterns.into_iter().flatten() {
-                if self
-                    .patterns
-                    .borrow()
-                    .get(pattern)
-                    .is_some_and(|pattern| pattern.is_match(key))
-                {
+                if self.has_match(pattern, key)? {
                     schemas.push(schema);
                 }
             }
@@ -79,6 +76,7 @@ impl Schema<'_> {
                 frame.seen.keys.insert(key.clone());
             }
             for schema in schemas {
+                self.budget.step(frame.at.len() as u64 / 64)?;
                 let below = frame.below(key);
                 self.validate(schema, value, &below, frame.depth, &mut frame.problems)?;
             }
@@ -108,7 +106,10 @@ impl Schema<'_> {
             .iter()
             .filter_map(|keyword| map.get(*keyword)?.as_object())
             .flatten();
+        let whole = std::cell::OnceCell::new();
         for (key, rule) in rules.filter(|(key, _)| has(key)) {
+            self.budget
+                .step(1 + rule.as_array().map_or(0, |names| names.len() as u64))?;
             if rule.is_array() {
                 let missing = missing(rule, &has);
                 if !missing.is_empty() {
@@ -119,8 +120,9 @@ impl Schema<'_> {
                     ));
                 }
             } else {
-                let value = Value::dict(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
-                self.apply(rule, &value, frame)?;
+                let entry = |(key, value): &(Rc<str>, Value)| (key.clone(), value.clone());
+                let value = whole.get_or_init(|| Value::dict(entries.iter().map(entry)));
+                self.apply(rule, value, frame)?;
             }
         }
         Ok(())
@@ -129,7 +131,12 @@ impl Schema<'_> {
     pub(super) fn array(&self, items: &[Value], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
         limits(frame, items.len() as f64, "minItems", "maxItems");
         if frame.map.get("uniqueItems") == Some(&Json::Bool(true)) {
-            let canonical_keys: Vec<String> = items.iter().map(canonical).collect();
+            let mut canonical_keys = Vec::with_capacity(items.len());
+            for item in items {
+                let key = canonical(item);
+                self.budget.step(key.len() as u64 / 16 + 1)?;
+                canonical_keys.push(key);
+            }
             let mut seen = std::collections::HashMap::new();
             for (n, text) in canonical_keys.iter().enumerate() {
                 if let Some(first) = seen.insert(text, n) {
@@ -154,6 +161,7 @@ impl Schema<'_> {
         let rest = rest.filter(|rest| new || prefix.is_empty() || **rest != Json::Bool(false));
         for (n, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(n).or(rest) {
+                self.budget.step(frame.at.len() as u64 / 64)?;
                 let below = frame.below(&n.to_string());
                 frame.seen.items.insert(n);
                 self.validate(schema, item, &below, frame.depth, &mut frame.problems)?;
@@ -239,6 +247,7 @@ impl Schema<'_> {
         };
         for (n, item) in items.iter().enumerate() {
             if frame.seen.items.insert(n) {
+                self.budget.step(frame.at.len() as u64 / 64)?;
                 let below = frame.below(&n.to_string());
                 self.validate(schema, item, &below, frame.depth, &mut frame.problems)?;
             }

@@ -5,7 +5,7 @@ use regex::Regex;
 /// Returns true if a string matches a format. Unknown formats match any string.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
-        "regex" => Regex::new(text).is_ok(),
+        "regex" => go::regexp::Regexp::compile(text).is_ok(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
         "hostname" => hostname(text),

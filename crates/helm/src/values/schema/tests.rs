@@ -1,7 +1,7 @@
 //! Tests of validation and its messages.
 
 use bytes::Bytes;
-use tree::Budget;
+use tree::{Budget, Limits};
 
 use super::validate;
 use crate::{
@@ -218,4 +218,101 @@ fn validate_refuses_invalid_schemas() {
         let got = checked(schema, "a: 1");
         assert!(got.contains(expected), "{schema}: {got}");
     }
+}
+
+/// Values that make work for a schema end it within these steps.
+fn limited(schema: &str, text: &str) -> String {
+    let mut one = chart("c", "{}", Vec::new());
+    one.schema = Some(Bytes::from(schema.to_owned()));
+    let Value::Dict(values) = values(text) else {
+        panic!("no map")
+    };
+    let budget = Budget::new(Limits {
+        steps: 2_000_000,
+        bytes: 1 << 20,
+        ..Limits::default()
+    });
+    validate(&one, &values, &budget).map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+}
+
+#[test]
+fn patterns_of_a_schema_share_one_limit() {
+    let patterns: Vec<String> = (0..300)
+        .map(|n| format!(r#""p{n}": {{"pattern": "\\pL{{90}}x{{{n}}}"}}"#))
+        .collect();
+    let schema = format!(r#"{{"properties": {{{}}}}}"#, patterns.join(", "));
+    let error = checked(&schema, "a: 1");
+    assert!(error.contains("take more than 16777216 bytes"), "{error}");
+    // Usual patterns are far from it.
+    let patterns: Vec<String> = (0..2000)
+        .map(|n| format!(r#""p{n}": {{"pattern": "^[a-z\\w-]{{1,63}}$|^{n}$"}}"#))
+        .collect();
+    let schema = format!(r#"{{"properties": {{{}}}}}"#, patterns.join(", "));
+    assert_eq!(checked(&schema, "p1: abc"), "ok");
+    let schema = r#"{"properties": {"a": {"pattern": "(((a{100}){100}){100})"}}}"#;
+    assert!(checked(schema, "a: 1").contains("take more than 16777216 bytes"));
+    // Go's classes are of ASCII, and a class may be Go's only.
+    assert!(checked(r#"{"properties": {"a": {"pattern": "^\\w$"}}}"#, "a: é").contains("does not match"));
+}
+
+#[test]
+fn work_of_values_and_schemas_is_counted() {
+    let keys = |count: usize| (0..count).map(|n| format!("k{n}: 1\n")).collect::<String>();
+    let long = "a".repeat(100_000);
+    let patterns: Vec<String> = (0..100)
+        .map(|n| format!(r#""^(a?){{30}}(a?){{30}}b{n}$": {{}}"#))
+        .collect();
+    let patterns = format!(r#"{{"patternProperties": {{{}}}}}"#, patterns.join(", "));
+    let names: Vec<String> = (0..50_000).map(|n| format!("\"x{n}\"")).collect();
+    let names = names.join(",");
+    for (schema, values, says) in [
+        (
+            r#"{"properties": {"a": {"pattern": "(a?){200}(a?){200}b$"}}}"#.to_owned(),
+            format!("a: {long}"),
+            "steps",
+        ),
+        (
+            patterns,
+            keys(1000).replace('k', "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+            "steps",
+        ),
+        (
+            format!(r#"{{"additionalProperties": {{"enum": [{names}]}}}}"#),
+            keys(1000),
+            "the limit of",
+        ),
+        (
+            format!(r#"{{"additionalProperties": {{"type": "object", "required": [{names}]}}}}"#),
+            keys(1000).replace(": 1", ": {}"),
+            "the limit of",
+        ),
+        (
+            format!(r#"{{"additionalProperties": {{"const": "{long}"}}}}"#),
+            keys(1000),
+            "bytes of problems",
+        ),
+        (
+            format!(
+                r#"{{"additionalProperties": {{"type": [{}"string"]}}}}"#,
+                r#""null","#.repeat(20_000)
+            ),
+            keys(1000),
+            "steps",
+        ),
+    ] {
+        let error = limited(&schema, &values);
+        assert!(error.contains(says), "{schema:.100}: {error:.300}");
+    }
+    // One name for many references.
+    let reference = format!(
+        r##"{{"$id": "http://x/{long}", "$defs": {{"a": {{}}}}, "allOf": [{}{{}}]}}"##,
+        r##"{"$ref": "#/$defs/a"},"##.repeat(5000)
+    );
+    assert!(limited(&reference, "a: 1").contains("steps"));
+    let anchors = (0..1000)
+        .map(|n| format!(r#""d{n}": {{"$anchor": "a{n}"}}"#))
+        .collect::<Vec<_>>()
+        .join(",");
+    let named = format!(r#"{{"$id": "http://x/{long}", "$defs": {{{anchors}}}}}"#);
+    assert!(limited(&named, "a: 1").contains("take more than 16777216 bytes"));
 }

@@ -7,6 +7,7 @@ use tree::Exceeded;
 
 use super::{
     Draft, GROUP, Problem, Schema, below,
+    check::SchemaError,
     compare::{count, display, kind, number, plain, quote, same},
     formats,
 };
@@ -101,6 +102,7 @@ impl Schema<'_> {
         } else {
             self.frame(schema, value, &mut frame)?;
         }
+        self.memory.hold(&frame.problems, self.budget)?;
         problems.extend(grouped(at, frame.problems));
         Ok(frame.seen)
     }
@@ -109,13 +111,14 @@ impl Schema<'_> {
         if let Some(Json::String(reference)) = frame.map.get("$ref") {
             match self.resolve(schema, reference) {
                 Ok(target) => self.apply(target, value, frame)?,
+                Err(SchemaError::Exceeded(error)) => return Err(error),
                 Err(error) => frame.problem(error.to_string()),
             }
             if self.draft < Draft::D2019 {
                 return Ok(());
             }
         }
-        if !self.types(value, frame) || !self.constants(value, frame) {
+        if !self.types(value, frame)? || !self.constants(value, frame)? {
             return Ok(());
         }
         match value {
@@ -131,7 +134,7 @@ impl Schema<'_> {
                 self.unevaluated_items(items, frame)
             }
             Value::String(text) => {
-                self.text(text, frame);
+                self.text(text, frame)?;
                 self.combine(value, frame)
             }
             value => {
@@ -150,28 +153,29 @@ impl Schema<'_> {
         Ok(())
     }
 
-    fn types(&self, value: &Value, frame: &mut Frame<'_>) -> bool {
+    fn types(&self, value: &Value, frame: &mut Frame<'_>) -> Result<bool, Exceeded> {
         let names: Vec<&str> = match frame.map.get("type") {
             Some(Json::String(name)) => vec![name],
             Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
-            _ => return true,
+            _ => return Ok(true),
         };
+        self.budget.step(names.len() as u64)?;
         let got = kind(value);
         let is_whole = || number(value).is_some_and(|number| number.fract() == 0.0);
         let fits = |name: &&str| *name == got || *name == "integer" && is_whole();
         if names.iter().any(fits) {
-            return true;
+            return Ok(true);
         }
         let wanted: Vec<&str> = TYPES.into_iter().filter(|name| names.contains(name)).collect();
         frame.problem(format!("got {got}, want {}", wanted.join(" or ")));
-        false
+        Ok(false)
     }
 
     /// Checks `const`, `enum` and, before draft 2019-09, `format`. Returns false if one of them fails.
-    fn constants(&self, value: &Value, frame: &mut Frame<'_>) -> bool {
+    fn constants(&self, value: &Value, frame: &mut Frame<'_>) -> Result<bool, Exceeded> {
         if self.draft >= Draft::D6
             && let Some(wanted) = frame.map.get("const")
-            && !same(wanted, value)
+            && !same(wanted, value, self.budget)?
         {
             let simple = !wanted.is_array() && !wanted.is_object();
             frame.problem(if simple {
@@ -179,10 +183,10 @@ impl Schema<'_> {
             } else {
                 "'const' failed".to_owned()
             });
-            return false;
+            return Ok(false);
         }
         if let Some(Json::Array(allowed)) = frame.map.get("enum")
-            && !allowed.iter().any(|one| same(one, value))
+            && !self.is_among(allowed, value)?
         {
             let simple = allowed.iter().all(|one| !one.is_array() && !one.is_object());
             let names: Vec<String> = allowed.iter().map(display).collect();
@@ -191,27 +195,38 @@ impl Schema<'_> {
                 [name] => format!("value must be {name}"),
                 names => format!("value must be one of {}", names.join(", ")),
             });
-            return false;
+            return Ok(false);
         }
         if self.draft < Draft::D2019
             && let (Some(Json::String(format)), Value::String(text)) = (frame.map.get("format"), value)
-            && !formats::fits(format, text)
         {
-            frame.problem(format!("{} is not valid {format}", quote(text)));
-            return false;
+            // Most formats compile an expression.
+            self.budget.step(10_000 + text.len() as u64)?;
+            if !formats::fits(format, text) {
+                frame.problem(format!("{} is not valid {format}", quote(text)));
+                return Ok(false);
+            }
         }
-        true
+        Ok(true)
     }
 
-    fn text(&self, text: &str, frame: &mut Frame<'_>) {
+    fn is_among(&self, allowed: &[Json], value: &Value) -> Result<bool, Exceeded> {
+        for one in allowed {
+            if same(one, value, self.budget)? {
+                return Ok(true);
+            }
+        }
+        // The message names all of them.
+        self.budget.step((allowed.len() as u64).saturating_mul(8))?;
+        Ok(false)
+    }
+
+    fn text(&self, text: &str, frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        self.budget.step(text.len() as u64 / 32)?;
         let length = text.chars().count() as f64;
         limits(frame, length, "minLength", "maxLength");
         if let Some(Json::String(pattern)) = frame.map.get("pattern")
-            && !self
-                .patterns
-                .borrow()
-                .get(pattern)
-                .is_some_and(|known| known.is_match(text))
+            && !self.has_match(pattern, text)?
         {
             frame.problem(format!(
                 "{} does not match pattern {}",
@@ -219,6 +234,7 @@ impl Schema<'_> {
                 quote(pattern)
             ));
         }
+        Ok(())
     }
 
     fn number(&self, number: f64, frame: &mut Frame<'_>) {
