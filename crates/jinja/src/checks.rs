@@ -11,72 +11,87 @@ use crate::{
     value::{Object, Value, args::Args, compare, iter, operator::Comparison},
 };
 
-pub(crate) fn find(name: &str) -> Option<Test> {
-    Some(match name {
-        "odd" => |cx, value, args| rest_of_two(cx, value, args, 1),
-        "even" => |cx, value, args| rest_of_two(cx, value, args, 0),
-        "divisibleby" => divisible,
-        "defined" => |_, value, args| args.none("test_defined").map(|()| !value.is_undefined()),
-        "undefined" => |_, value, args| args.none("test_undefined").map(|()| value.is_undefined()),
-        "filter" => |cx, value, args| {
-            named(value, args).map(|name| name.is_some_and(|name| cx.language().has_filter(&name)))
-        },
-        "test" => {
-            |_, value, args| named(value, args).map(|name| name.is_some_and(|name| find(&name).is_some()))
+macro_rules! tests {
+    ($($($name:literal)|+ => $check:expr;)*) => {
+        /// The names of all tests.
+        #[cfg(test)]
+        pub(crate) const NAMES: &[&str] = &[$($($name),+),*];
+
+        pub(crate) fn find(name: &str) -> Option<Test> {
+            let check: Test = match name {
+                $($($name)|+ => $check,)*
+                _ => return None,
+            };
+            Some(check)
         }
-        "none" => |_, value, args| args.none("test_none").map(|()| matches!(value, Value::None)),
-        "boolean" => |_, value, args| {
-            args.none("test_boolean")
-                .map(|()| matches!(value, Value::Bool(_)))
-        },
-        "true" => |_, value, args| {
-            args.none("test_true")
-                .map(|()| matches!(value, Value::Bool(true)))
-        },
-        "false" => |_, value, args| {
-            args.none("test_false")
-                .map(|()| matches!(value, Value::Bool(false)))
-        },
-        "integer" => |_, value, args| {
-            args.none("test_integer")
-                .map(|()| matches!(value, Value::Int(_) | Value::Big(_)))
-        },
-        "float" => |_, value, args| args.none("test_float").map(|()| matches!(value, Value::Float(_))),
-        "number" => |_, value, args| {
-            let number = matches!(
-                value,
-                Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_)
-            );
-            args.none("test_number").map(|()| number)
-        },
-        "string" => |_, value, args| args.none("test_string").map(|()| value.as_str().is_some()),
-        "mapping" => |_, value, args| {
-            args.none("test_mapping")
-                .map(|()| matches!(value, Value::Dict(_)))
-        },
-        "lower" => |cx, value, args| cased(cx, value, args, false),
-        "upper" => |cx, value, args| cased(cx, value, args, true),
-        "sequence" => |_, value, args| args.none("test_sequence").map(|()| is_sequence(value)),
-        "iterable" => |_, value, args| {
-            args.none("test_iterable")?;
-            value.defined()?;
-            Ok(iter::of(value).is_ok())
-        },
-        "callable" => |_, value, args| args.none("callable").map(|()| is_callable(value)),
-        "sameas" => |_, value, args| Ok(value.same(&args.plain::<1>("test_sameas", 1)?.value(0))),
-        "escaped" => |_, value, args| {
-            args.none("test_escaped")
-                .map(|()| matches!(value, Value::Markup(_)))
-        },
-        "in" => |cx, value, args| with_other(cx, value, args, Comparison::In),
-        "==" | "eq" | "equalto" => |cx, value, args| with_other(cx, value, args, Comparison::Eq),
-        "!=" | "ne" => |cx, value, args| with_other(cx, value, args, Comparison::Ne),
-        ">" | "gt" | "greaterthan" => |cx, value, args| with_other(cx, value, args, Comparison::Gt),
-        ">=" | "ge" => |cx, value, args| with_other(cx, value, args, Comparison::Ge),
-        "<" | "lt" | "lessthan" => |cx, value, args| with_other(cx, value, args, Comparison::Lt),
-        "<=" | "le" => |cx, value, args| with_other(cx, value, args, Comparison::Le),
-        _ => return None,
-    })
+    };
+}
+
+tests! {
+    "odd" => |cx, value, args| rest_of_two(cx, value, args, 1);
+    "even" => |cx, value, args| rest_of_two(cx, value, args, 0);
+    "divisibleby" => divisible;
+    "defined" => |_, value, args| args.none("test_defined").map(|()| !value.is_undefined());
+    "undefined" => |_, value, args| args.none("test_undefined").map(|()| value.is_undefined());
+    "filter" => |cx, value, args| {
+        named(value, args).map(|name| name.is_some_and(|name| cx.language().has_filter(&name)))
+    };
+    "test" => |_, value, args| named(value, args).map(|name| name.is_some_and(|name| find(&name).is_some()));
+    "none" => |_, value, args| args.none("test_none").map(|()| matches!(value, Value::None));
+    "boolean" => |_, value, args| {
+        args.none("test_boolean")
+            .map(|()| matches!(value, Value::Bool(_)))
+    };
+    "true" => |_, value, args| {
+        args.none("test_true")
+            .map(|()| matches!(value, Value::Bool(true)))
+    };
+    "false" => |_, value, args| {
+        args.none("test_false")
+            .map(|()| matches!(value, Value::Bool(false)))
+    };
+    "integer" => |_, value, args| {
+        args.none("test_integer")
+            .map(|()| matches!(value, Value::Int(_) | Value::Big(_)))
+    };
+    "float" => |_, value, args| args.none("test_float").map(|()| matches!(value, Value::Float(_)));
+    "number" => |_, value, args| {
+        let number = matches!(
+            value,
+            Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_)
+        );
+        args.none("test_number").map(|()| number)
+    };
+    "string" => |_, value, args| args.none("test_string").map(|()| value.as_str().is_some());
+    "mapping" => |_, value, args| {
+        args.none("test_mapping")
+            .map(|()| matches!(value, Value::Dict(_)))
+    };
+    "lower" => |cx, value, args| cased(cx, value, args, false);
+    "upper" => |cx, value, args| cased(cx, value, args, true);
+    "sequence" => |_, value, args| args.none("test_sequence").map(|()| is_sequence(value));
+    "iterable" => |_, value, args| {
+        args.none("test_iterable")?;
+        value.defined()?;
+        Ok(iter::of(value).is_ok())
+    };
+    "callable" => |_, value, args| args.none("callable").map(|()| is_callable(value));
+    "sameas" => |cx, value, args| {
+        let other = args.plain::<1>("test_sameas", 1)?.value(0);
+        cx.rt.read(value.as_str().map_or(0, |text| text.len()))?;
+        Ok(value.same(&other))
+    };
+    "escaped" => |_, value, args| {
+        args.none("test_escaped")
+            .map(|()| matches!(value, Value::Markup(_)))
+    };
+    "in" => |cx, value, args| with_other(cx, value, args, Comparison::In);
+    "==" | "eq" | "equalto" => |cx, value, args| with_other(cx, value, args, Comparison::Eq);
+    "!=" | "ne" => |cx, value, args| with_other(cx, value, args, Comparison::Ne);
+    ">" | "gt" | "greaterthan" => |cx, value, args| with_other(cx, value, args, Comparison::Gt);
+    ">=" | "ge" => |cx, value, args| with_other(cx, value, args, Comparison::Ge);
+    "<" | "lt" | "lessthan" => |cx, value, args| with_other(cx, value, args, Comparison::Lt);
+    "<=" | "le" => |cx, value, args| with_other(cx, value, args, Comparison::Le);
 }
 
 fn with_other(cx: &Cx<'_>, value: &Value, args: Args, op: Comparison) -> R<bool> {

@@ -24,7 +24,7 @@ use crate::{
         repr::{self, quoted},
     },
     rt::{ENTRY, Rt},
-    value::{DictMap, Key, Undef, Value, args::Args, compare, dict::Dict, iter, number, operator::Operator},
+    value::{DictMap, Undef, Value, args::Args, compare, dict::Dict, iter, number, operator::Operator},
 };
 use context::Cx;
 use fun::Fun;
@@ -92,7 +92,7 @@ fn eval_other(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
         ExprKind::Not(inner) => Ok(Value::Bool(!eval(rt, fun, inner)?.truth()?)),
         ExprKind::Negative(inner) => {
             let value = eval(rt, fun, inner)?;
-            match number::negative(value.defined()?) {
+            match number::negative(rt, value.defined()?)? {
                 Some(value) => Ok(value),
                 None => unary(&value, "-"),
             }
@@ -119,7 +119,7 @@ fn eval_other(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
             for (key, value) in items {
                 let key = eval(rt, fun, key)?;
                 let value = eval(rt, fun, value)?;
-                map.insert(Key::new(&key)?, value);
+                map.insert(rt.key(&key)?, value);
             }
             Ok(Value::Dict(Rc::new(Dict::new(map))))
         }
@@ -302,10 +302,10 @@ fn add_named(rt: &Rt, args: &mut Args, star: &Value) -> R<()> {
         let Some(name) = key.as_str() else {
             return type_error("keywords must be strings");
         };
+        rt.product(args.named.len(), 1 + name.len() / 256)?;
         if args.named.iter().any(|(known, _)| known == name) {
             return type_error(format!("got multiple values for keyword argument '{name}'"));
         }
-        rt.step(args.named.len() as u64 / 16)?;
         args.named.push((name.clone(), value));
     }
     Ok(())

@@ -44,6 +44,12 @@ builtins! {
     "load_latest_git_sha" => methods::library::latest_commit, true, false;
 }
 
+/// The names of all functions.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().map(|builtin| builtin.name)
+}
+
 fn named(name: &str) -> Option<Value> {
     let found = BUILTINS.iter().find(|builtin| builtin.name == name)?;
     Some(found.value())

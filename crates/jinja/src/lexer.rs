@@ -205,7 +205,8 @@ impl<'a> Lexer<'a> {
             // A float can't follow a point.
             let before = self.source.len() - self.rest.len();
             let after_point = self.source.get(..before).is_some_and(|text| text.ends_with('.'));
-            let (kind, length) = number(self.rest, after_point);
+            let (kind, length) = number(self.rest, after_point)
+                .map_err(|error| SyntaxError::new(self.line, error.to_string()))?;
             self.push(kind);
             self.take(length);
         } else if first == '_' || first.is_alphanumeric() {

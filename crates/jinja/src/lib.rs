@@ -9,6 +9,8 @@
 //! Templates can recurse within limits: run a renderer of untrusted templates on a deep stack ([`tree::on_deep_stack`]).
 
 mod ast;
+#[cfg(test)]
+mod bounds;
 mod checks;
 mod digest;
 mod entities;
@@ -26,6 +28,7 @@ mod lexer;
 mod loader;
 mod methods;
 mod parser;
+mod patterns;
 mod renderer;
 mod rt;
 mod symbols;

@@ -63,6 +63,8 @@ fn of_date(cx: &Cx<'_>, date: &Date, name: &str, args: Args) -> R<Value> {
         "strftime" => {
             let pattern = args.bind("strftime", ["format"], 1)?.text(0, "")?;
             cx.rt.step(pattern.len() as u64)?;
+            // A directive of a few characters can ask for a width of 255.
+            cx.rt.fits(pattern.len().saturating_mul(64))?;
             match date.formatted(&pattern) {
                 Some(text) => cx.rt.text(text),
                 None => raise("ValueError", "Invalid format string"),

@@ -146,6 +146,12 @@ impl Renderer {
         self.rt.messages.take()
     }
 
+    /// Returns the steps of the last template.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        self.rt.steps()
+    }
+
     fn walk(&mut self, value: &Value, budget: &Budget, depth: u32, errors: &mut Vec<Error>) -> Value {
         if depth > MAX_VALUE_DEPTH {
             errors.push(Error::Depth(MAX_VALUE_DEPTH));

@@ -6,6 +6,7 @@ use std::{
     rc::{Rc, Weak},
 };
 
+use go::regexp::Regexp;
 use tree::{Budget, Exceeded};
 
 use crate::{
@@ -13,7 +14,8 @@ use crate::{
     error::{Failure, STRING_NAME, display_name},
     exc::{R, raise},
     loader::Loader,
-    value::{Dict, List, Str, Value, frozen::Vars},
+    patterns::{Compiled, Patterns},
+    value::{Dict, Key, List, Str, Value, frozen::Vars},
 };
 
 /// The maximum steps of one template, with all templates that it includes and renders.
@@ -77,6 +79,7 @@ pub(crate) struct Rt {
     retained: RefCell<Vec<Rc<dyn Release>>>,
     changed: RefCell<Vec<Container>>,
     pub(crate) random: Cell<u64>,
+    pub(crate) patterns: Patterns,
 }
 
 /// A level of nesting, left on drop.
@@ -115,6 +118,7 @@ impl Rt {
             retained: RefCell::default(),
             changed: RefCell::default(),
             random: Cell::new(0),
+            patterns: Patterns::default(),
         }
     }
 
@@ -127,6 +131,7 @@ impl Rt {
         self.nested.set(0);
         self.hashing.set(false);
         self.escapes.set(false);
+        self.patterns.clear();
         *self.budget.borrow_mut() = budget.clone();
     }
 
@@ -176,6 +181,11 @@ impl Rt {
         Ok(())
     }
 
+    /// Returns the maximum size of one value in bytes.
+    pub(crate) fn limit(&self) -> usize {
+        usize::try_from(self.max_bytes.get()).unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn fits(&self, bytes: usize) -> R<()> {
         let limit = self.max_bytes.get();
         if bytes as u64 > limit {
@@ -198,6 +208,48 @@ impl Rt {
             .into());
         }
         Ok(())
+    }
+
+    /// Counts the reading of a string of this length, before it is read.
+    pub(crate) fn read(&self, bytes: usize) -> R<()> {
+        self.step(bytes as u64 / 64)
+    }
+
+    /// Counts work that takes time in proportion to a product, before it is done.
+    pub(crate) fn product(&self, one: usize, other: usize) -> R<()> {
+        self.step((one as u64).saturating_mul(other as u64) / 16)
+    }
+
+    /// Returns Python's `len` of a value: the characters of a string are counted one by one.
+    pub(crate) fn length(&self, value: &Value) -> R<usize> {
+        self.read(value.as_str().map_or(0, |text| text.len()))?;
+        value.len()
+    }
+
+    /// Makes the key of a value for one use: its parts are hashed.
+    pub(crate) fn key(&self, value: &Value) -> R<Key> {
+        let (key, bytes) = Key::sized(value)?;
+        self.read(bytes)?;
+        Ok(key)
+    }
+
+    /// Compiles a regular expression.
+    pub(crate) fn pattern(&self, expression: &Str) -> R<Compiled> {
+        if let Some(known) = self.patterns.get(expression) {
+            return Ok(known);
+        }
+        self.step(1_000 + (expression.len() as u64).saturating_mul(16))?;
+        let compiled = Regexp::compile_unicode(expression).map(Rc::new);
+        let size = compiled.as_ref().map_or(0, |compiled| compiled.size());
+        self.step(size as u64 / 64)?;
+        self.alloc(size)?;
+        self.patterns.add(expression, &compiled);
+        Ok(compiled)
+    }
+
+    /// Counts the states of a regular expression that a search visits.
+    pub(crate) fn visits(&self, visits: u64) -> R<()> {
+        self.step(visits / 8 + 1)
     }
 
     /// Counts a new string and the time that it took.

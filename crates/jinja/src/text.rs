@@ -1,10 +1,33 @@
 //! Characters, lines and words as in Python.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, collections::HashSet, fmt::Write as _};
 
 /// Python's `str.isspace`.
 pub(crate) fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
+}
+
+/// A set of characters that is asked for many of them.
+pub(crate) struct CharSet {
+    ascii: u128,
+    others: HashSet<char>,
+}
+
+impl CharSet {
+    pub(crate) fn of(letters: &str) -> Self {
+        let ascii = letters.bytes().filter(u8::is_ascii);
+        Self {
+            ascii: ascii.fold(0, |set, letter| set | 1 << letter),
+            others: letters.chars().filter(|letter| !letter.is_ascii()).collect(),
+        }
+    }
+
+    pub(crate) fn contains(&self, letter: char) -> bool {
+        match u8::try_from(letter) {
+            Ok(letter) if letter.is_ascii() => self.ascii >> letter & 1 == 1,
+            _ => self.others.contains(&letter),
+        }
+    }
 }
 
 /// The zeros of all scripts; the other digits follow each.
@@ -253,7 +276,7 @@ pub(crate) fn unescaped(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
         out.push_str(before);
-        let end = after.find(';').filter(|end| *end < 12);
+        let end = semicolon(after, 12);
         let letter = end.and_then(|end| reference(after.get(1..end)?));
         match (letter, end) {
             (Some(letter), Some(end)) => {
@@ -267,6 +290,11 @@ pub(crate) fn unescaped(text: &str) -> String {
         }
     }
     out + rest
+}
+
+/// Returns the position of a semicolon among the first bytes.
+pub(crate) fn semicolon(text: &str, within: usize) -> Option<usize> {
+    text.bytes().take(within).position(|byte| byte == b';')
 }
 
 /// Returns the character of `amp`, `#38` or `#x26`.
@@ -331,9 +359,13 @@ pub(crate) fn is_printable(letter: char) -> bool {
         return (' '..='~').contains(&letter);
     }
     // Rust escapes unprintable characters, and combining marks at the start of a string.
-    let mut text = String::from("a");
-    text.push(letter);
-    let mut escaped = text.escape_debug().skip(1);
+    let mut buffer = [b'a'; 5];
+    let end = 1 + letter.encode_utf8(buffer.get_mut(1..).unwrap_or_default()).len();
+    let text = buffer.get(..end).unwrap_or_default();
+    let mut escaped = std::str::from_utf8(text)
+        .unwrap_or_default()
+        .escape_debug()
+        .skip(1);
     escaped.next() == Some(letter) && escaped.next().is_none()
 }
 

@@ -66,7 +66,7 @@ pub(crate) enum Undef {
     /// An attribute or item of an object of this type.
     Attr {
         of: String,
-        key: String,
+        key: Str,
     },
     /// An item of a sequence.
     Element {
@@ -86,7 +86,7 @@ impl Undef {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Name(name) => format!("{} is undefined", quoted(name)),
-            Self::Attr { of, key } => format!("{} has no attribute {key}", quoted(of)),
+            Self::Attr { of, key } => format!("{} has no attribute {}", quoted(of), quoted(key)),
             Self::Element { of, index } => format!("{of} has no element {index}"),
             Self::Hint(text) => text.clone(),
             Self::Nothing { line, file } => format!(
@@ -222,6 +222,7 @@ impl Value {
         })
     }
 
+    /// Returns Python's `len`. Callers count it with `Rt::length`.
     pub(crate) fn len(&self) -> R<usize> {
         let len = match self {
             Self::Undefined(why) => match **why {

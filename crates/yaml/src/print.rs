@@ -58,13 +58,14 @@ pub fn pyyaml(value: &Value) -> String {
     let mut graph = Graph::default();
     let root = add_value(&mut graph, value);
     graph.set_root(root);
-    graph::print(&graph)
+    graph::print(&graph, usize::MAX).unwrap_or_default()
 }
 
 /// Prints as [`pyyaml`]. Shared nodes get an anchor and aliases.
+/// Indentation makes a document up to hundreds of times as long as its strings: returns `None` if it is longer than `limit` bytes.
 #[must_use]
-pub fn pyyaml_graph(graph: &Graph) -> String {
-    graph::print(graph)
+pub fn pyyaml_graph(graph: &Graph, limit: usize) -> Option<String> {
+    graph::print(graph, limit)
 }
 
 /// Adds a value as nodes, none of them shared.

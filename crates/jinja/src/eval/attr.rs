@@ -7,7 +7,7 @@ use crate::{
     exc::{R, type_error},
     format::repr,
     rt::Rt,
-    value::{Key, Object, Str, Tuple, Undef, Value, args::to_int, members},
+    value::{Object, Str, Tuple, Undef, Value, args::to_int, members},
 };
 
 pub(crate) fn attribute(rt: &Rt, value: &Value, name: &Str) -> R<Value> {
@@ -23,10 +23,10 @@ pub(crate) fn attribute(rt: &Rt, value: &Value, name: &Str) -> R<Value> {
     }
 }
 
-fn missing_attribute(value: &Value, name: &str) -> Value {
+fn missing_attribute(value: &Value, name: &Str) -> Value {
     Value::undefined(Undef::Attr {
         of: value.described(),
-        key: repr::quoted(name),
+        key: name.clone(),
     })
 }
 
@@ -51,6 +51,7 @@ pub(crate) fn item(rt: &Rt, value: &Value, key: &Value) -> R<Value> {
     }
     let mut text = String::new();
     repr::write_repr(rt, key, &mut text)?;
+    rt.alloc(text.len())?;
     Ok(Value::undefined(Undef::Element {
         of: value.described(),
         index: text,
@@ -62,12 +63,13 @@ fn index(rt: &Rt, value: &Value, key: &Value) -> R<Option<Value>> {
     match value {
         Value::Dict(dict) => {
             if let Value::Str(text) = key {
+                rt.read(text.len())?;
                 return Ok(dict.get_str(text));
             }
             if matches!(key, Value::List(_) | Value::Dict(_)) {
                 return Ok(None);
             }
-            Ok(dict.get(&Key::new(key)?))
+            Ok(dict.get(&rt.key(key)?))
         }
         Value::Object(object) => match (&**object, key.as_str()) {
             (Object::Runtime(own), Some(name)) => Ok(own.item(name)),
@@ -166,7 +168,11 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
     Ok(match &**object {
         Object::Namespace(dict) => dict.get_str(name),
         Object::Cycler { items, at } if name == "current" => items.items.get(at.get()).cloned(),
-        Object::Cycler { items, .. } if name == "items" => Some(Value::tuple(items.items.clone())),
+        Object::Cycler { items, .. } if name == "items" => {
+            rt.alloc(items.items.len().saturating_mul(crate::rt::ENTRY))?;
+            rt.step(items.items.len() as u64 / 8)?;
+            Some(Value::tuple(items.items.clone()))
+        }
         Object::Runtime(own) => own.attribute(rt, name)?,
         Object::Module(module) => match name {
             "__name__" => Some(Value::Str(module.name.clone())),

@@ -6,6 +6,8 @@ use std::{
     rc::Rc,
 };
 
+use indexmap::IndexSet;
+
 use super::unit::Unit;
 use crate::{
     ast::Block,
@@ -94,7 +96,10 @@ impl Cx<'_> {
     /// Returns a value as a string; values of other types are printed.
     pub(crate) fn text_of(&self, value: &Value) -> R<Str> {
         match value {
-            Value::Str(text) | Value::Markup(text) => Ok(text.clone()),
+            Value::Str(text) | Value::Markup(text) => {
+                self.rt.read(text.len())?;
+                Ok(text.clone())
+            }
             _ => self.rt.made(repr::text(self.rt, value)?),
         }
     }
@@ -109,7 +114,7 @@ pub(crate) struct Context {
     /// The variables that were visible where the context was made.
     locals: Vec<(Str, Value)>,
     vars: RefCell<HashMap<Str, Value>>,
-    exported: RefCell<Vec<Str>>,
+    exported: RefCell<IndexSet<Str>>,
     pub(crate) blocks: RefCell<HashMap<Str, BlockList>>,
     pub(crate) unit: Rc<Unit>,
 }
@@ -160,6 +165,8 @@ impl Context {
     pub(crate) fn resolve(&self, rt: &Rt, name: &str) -> Option<Value> {
         let mut context = self;
         loop {
+            // An exceeded budget ends the next step.
+            let _ = rt.step(context.locals.len() as u64 / 32);
             if let Some(value) = context.own(name) {
                 return Some(value);
             }
@@ -187,14 +194,11 @@ impl Context {
 
     /// Makes a name visible to importing templates.
     pub(crate) fn export(&self, name: &Str) {
-        let mut exported = self.exported.borrow_mut();
-        if !exported.contains(name) {
-            exported.push(name.clone());
-        }
+        self.exported.borrow_mut().insert(name.clone());
     }
 
     pub(crate) fn hide(&self, name: &str) {
-        self.exported.borrow_mut().retain(|known| **known != *name);
+        self.exported.borrow_mut().shift_remove(name);
     }
 
     pub(crate) fn exports(&self) -> DictMap {

@@ -141,6 +141,7 @@ impl LoopState {
         let before = self.changed.borrow_mut().take();
         let mut same = before.as_ref().is_some_and(|before| before.len() == values.len());
         for (old, new) in before.iter().flatten().zip(&values) {
+            rt.read(old.as_str().map_or(0, |text| text.len()))?;
             same = same && (old.same(new) || compare::equal(rt, old, new)?);
         }
         *self.changed.borrow_mut() = Some(values);

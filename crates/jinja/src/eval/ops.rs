@@ -98,6 +98,7 @@ fn add(rt: &Rt, left: &Value, right: &Value) -> R<Value> {
         (Value::Tuple(a), Value::Tuple(b)) => Ok(Value::tuple(joined(rt, &a.items, &b.items)?)),
         (Value::Bytes(a), Value::Bytes(b)) => {
             rt.alloc(a.len().saturating_add(b.len()))?;
+            rt.read(a.len().saturating_add(b.len()))?;
             Ok(Value::Bytes(a.iter().chain(b.iter()).copied().collect()))
         }
         (Value::Str(_) | Value::Markup(_), _) => type_error(format!(
@@ -184,6 +185,7 @@ fn repeat(rt: &Rt, sequence: &Value, count: usize) -> R<Value> {
         Value::Bytes(bytes) => {
             rt.fits(bytes.len().saturating_mul(count))?;
             rt.alloc(bytes.len().saturating_mul(count))?;
+            rt.read(bytes.len().saturating_mul(count))?;
             let count = if bytes.is_empty() { 0 } else { count };
             Value::Bytes(bytes.repeat(count).into())
         }

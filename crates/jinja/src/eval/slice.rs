@@ -107,6 +107,7 @@ pub(crate) fn slice(rt: &Rt, value: &Value, parts: &[Value; 3]) -> R<Option<Valu
         Value::Bytes(bytes) => {
             let indices = indices(parts, bytes.len())?;
             rt.alloc(indices.count)?;
+            rt.read(indices.count)?;
             Value::Bytes(indices.each().filter_map(|at| bytes.get(at).copied()).collect())
         }
         Value::Range(range) => {

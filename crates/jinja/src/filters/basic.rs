@@ -6,7 +6,7 @@ use crate::{
     exc::{R, raise, type_error},
     format::{escape, pprint as pretty, printf, repr},
     methods,
-    text::{capitalized, is_space},
+    text::{CharSet, capitalized, is_space},
     value::{DictMap, Iter, Key, Value, args::Args, iter},
 };
 
@@ -50,15 +50,19 @@ pub(super) fn trim(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let set = args.bind("do_trim", ["chars"], 0)?.optional_text(0)?;
     let text = cx.text_of(&value)?;
     let trimmed = match &set {
-        Some(set) => text.trim_matches(|letter| set.contains(letter)),
+        Some(set) => {
+            cx.rt.step(set.len() as u64 / 16)?;
+            let set = CharSet::of(set);
+            text.trim_matches(|letter| set.contains(letter))
+        }
         None => text.trim_matches(is_space),
     };
     Ok(Value::like(&value, cx.rt.made(trimmed.to_owned())?))
 }
 
-pub(super) fn length(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+pub(super) fn length(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("len")?;
-    value.len().map(Value::int)
+    cx.rt.length(&value).map(Value::int)
 }
 
 pub(super) fn list(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -130,6 +134,7 @@ pub(super) fn reverse(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_reverse")?;
     value.defined()?;
     if let Value::Str(text) | Value::Markup(text) = &value {
+        cx.rt.read(text.len())?;
         return Ok(Value::like(&value, cx.rt.made(text.chars().rev().collect())?));
     }
     if matches!(value, Value::Iter(_)) {
@@ -203,7 +208,7 @@ pub(super) fn attr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         Some(found) => Ok(found),
         None => Ok(Value::undefined(crate::value::Undef::Attr {
             of: value.described(),
-            key: repr::quoted(&name),
+            key: name,
         })),
     }
 }
@@ -232,7 +237,7 @@ pub(super) fn items(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn random(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_random")?;
-    let len = value.len()?;
+    let len = cx.rt.length(&value)?;
     if len == 0 {
         return Ok(Value::hint("No random item, sequence was empty."));
     }

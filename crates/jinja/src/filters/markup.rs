@@ -52,7 +52,11 @@ pub(super) fn quote(text: &str, in_query: bool) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push(char::from(byte)),
             b'/' if !in_query => out.push('/'),
             b' ' if in_query => out.push('+'),
-            other => out.push_str(&format!("%{other:02X}")),
+            other => {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map_or('0', char::from);
+                out.extend(['%', digit(other >> 4), digit(other & 0xf)]);
+            }
         }
     }
     out
@@ -63,6 +67,7 @@ pub(super) fn urlencode(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let pairs = match value.defined()? {
         Value::Str(text) | Value::Markup(text) => {
             cx.rt.fits(text.len())?;
+            cx.rt.step(text.len() as u64 / 16)?;
             return cx.rt.text(quote(text, false));
         }
         Value::Dict(dict) => dict.pairs(),
@@ -117,6 +122,7 @@ pub(super) fn xmlattr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             continue;
         }
         let name = to_text(&key)?;
+        cx.rt.read(name.len())?;
         let odd = |letter: char| letter.is_whitespace() || "/>=".contains(letter);
         if name.contains(odd) {
             return value_error(format!(

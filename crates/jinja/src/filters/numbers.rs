@@ -17,9 +17,12 @@ use crate::{
 /// The largest number up to which every integral float is exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-pub(super) fn abs(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+/// The maximum digits of a number in a string, as in Python.
+const MAX_DIGITS: usize = 4300;
+
+pub(super) fn abs(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("abs")?;
-    number::absolute(&value)
+    number::absolute(cx.rt, &value)
 }
 
 pub(super) fn int(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -29,10 +32,10 @@ pub(super) fn int(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     value.defined()?;
     let parsed = match &value {
         Value::Str(text) | Value::Markup(text) => {
-            cx.rt.step((text.len() as u64).saturating_pow(2) / 65_536)?;
+            cx.rt.step(text.len() as u64 / 16)?;
             cx.rt.alloc(text.len())?;
             let whole = u32::try_from(base).ok().and_then(|base| parse_int(text, base));
-            if text.len() > 4300 && whole.is_some() {
+            if text.len() > MAX_DIGITS && whole.is_some() {
                 return Ok(default);
             }
             whole
@@ -91,6 +94,13 @@ fn parse_int(text: &str, base: u32) -> Option<BigInt> {
         return None;
     }
     let digits: String = digits.chars().filter(|letter| *letter != '_').collect();
+    // The caller refuses a longer number, whose conversion would take the square of its length.
+    if digits.len() > MAX_DIGITS {
+        return digits
+            .chars()
+            .all(|digit| digit.is_digit(base))
+            .then(BigInt::default);
+    }
     let number = BigInt::parse_bytes(digits.as_bytes(), base)?;
     Some(if negative { -number } else { number })
 }
@@ -110,10 +120,13 @@ fn parse_float(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok()
 }
 
-pub(super) fn float(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+pub(super) fn float(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_float", ["default"], 0)?;
     let parsed = match value.defined()? {
-        Value::Str(text) | Value::Markup(text) => parse_float(text),
+        Value::Str(text) | Value::Markup(text) => {
+            cx.rt.step(text.len() as u64 / 16)?;
+            parse_float(text)
+        }
         Value::Big(number) => {
             let float = number::big_to_float(number);
             if float.is_infinite() {
@@ -152,9 +165,16 @@ fn common(cx: &Cx<'_>, value: &Value, precision: &Value) -> R<Value> {
     let precision = i32::try_from(precision.clamp(-100_000, 100_000)).unwrap_or_default();
     let rounded = match number {
         Number::Float(number) => Value::Float(round_float(number, precision)),
-        big => {
-            cx.rt.step(1)?;
-            round_int(&big.big().unwrap_or_default(), precision)
+        Number::Big(number) if precision >= 0 => Value::Big(number),
+        number => {
+            let number = number.big().unwrap_or_default();
+            let digits = u64::from(precision.unsigned_abs());
+            cx.rt.step(number.bits() / 64)?;
+            cx.rt
+                .step(number.bits().saturating_mul(digits.min(number.bits())) / 16_384)?;
+            cx.rt
+                .alloc(usize::try_from(number.bits() / 8).unwrap_or(usize::MAX))?;
+            round_int(&number, precision)
         }
     };
     match rounded {
@@ -229,7 +249,10 @@ fn round_float(number: f64, precision: i32) -> f64 {
 pub(super) fn filesizeformat(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let binary = args.bind("do_filesizeformat", ["binary"], 0)?.flag(0, false)?;
     let bytes = match value.defined()? {
-        Value::Str(text) | Value::Markup(text) => parse_float(text),
+        Value::Str(text) | Value::Markup(text) => {
+            cx.rt.step(text.len() as u64 / 16)?;
+            parse_float(text)
+        }
         other => match Number::of(other) {
             Some(number) => Some(number.float()),
             None => {

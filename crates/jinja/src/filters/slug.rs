@@ -1,15 +1,15 @@
 //! `slugify`: strings for names and URLs.
 
-use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{
     eval::context::Cx,
     exc::{R, raise, type_error},
     methods::replaced,
-    text::reference,
+    rt::Rt,
+    text::{reference, semicolon},
     value::{
-        Value,
+        Str, Value,
         args::{Args, Bound, to_text},
         char_count, iter,
     },
@@ -42,19 +42,19 @@ pub(super) fn slugify(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let replacements = pairs(cx, &args)?;
     let mut text = replace_all(cx, text.to_string(), &replacements)?;
     text = squeezed(&text, |letter| letter == '\'', '-');
-    text = plain(&text, unicode);
+    text = plain(rt, &text, unicode)?;
     text = references(&text, &args)?;
     text = if unicode {
-        text.nfkc().collect()
+        collected(rt, text.nfkc())?
     } else {
-        text.nfkd().collect()
+        collected(rt, text.nfkd())?
     };
     if args.flag(9, true)? {
         text = text.to_lowercase();
     }
     text.retain(|letter| letter != '\'');
     text = without_group_commas(&text);
-    text = disallowed(&text, &args, unicode)?;
+    text = disallowed(rt, &text, &args, unicode)?;
     text = squeezed(&text, |letter| letter == '-', '-')
         .trim_matches('-')
         .to_owned();
@@ -71,22 +71,23 @@ pub(super) fn slugify(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     rt.text(text)
 }
 
-fn pairs(cx: &Cx<'_>, args: &Bound<12>) -> R<Vec<(String, String)>> {
+fn pairs(cx: &Cx<'_>, args: &Bound<12>) -> R<Vec<(Str, Str)>> {
     let Some(given) = args.get(10) else {
         return Ok(Vec::new());
     };
     let mut pairs = Vec::new();
     for pair in iter::collect(cx.rt, given)? {
         match iter::collect(cx.rt, &pair)?.as_slice() {
-            [old, new] => pairs.push((to_text(old)?.to_string(), to_text(new)?.to_string())),
+            [old, new] => pairs.push((to_text(old)?, to_text(new)?)),
             _ => return raise("ValueError", "replacements are pairs"),
         }
     }
     Ok(pairs)
 }
 
-fn replace_all(cx: &Cx<'_>, mut text: String, pairs: &[(String, String)]) -> R<String> {
+fn replace_all(cx: &Cx<'_>, mut text: String, pairs: &[(Str, Str)]) -> R<String> {
     for (old, new) in pairs {
+        cx.rt.step(1)?;
         text = replaced(cx.rt, &text, old, new, -1)?;
         cx.rt.alloc(text.len())?;
     }
@@ -94,18 +95,31 @@ fn replace_all(cx: &Cx<'_>, mut text: String, pairs: &[(String, String)]) -> R<S
 }
 
 /// Converts to ASCII, or to the composed form of Unicode.
-fn plain(text: &str, unicode: bool) -> String {
+fn plain(rt: &Rt, text: &str, unicode: bool) -> R<String> {
     if text.is_ascii() {
-        return text.to_owned();
+        return Ok(text.to_owned());
     }
     if unicode {
-        return text.nfkc().collect();
+        return collected(rt, text.nfkc());
     }
-    let mut out = String::with_capacity(text.len());
-    for letter in text.nfkd() {
-        out.push_str(deunicode::deunicode_char(letter).unwrap_or_default());
+    let ascii = |letter| deunicode::deunicode_char(letter).unwrap_or_default();
+    collected(rt, text.nfkd().flat_map(|letter| ascii(letter).chars()))
+}
+
+/// Collects characters of which there may be many more than in their source.
+fn collected(rt: &Rt, letters: impl Iterator<Item = char>) -> R<String> {
+    const PART: usize = 16 << 10;
+    let (mut out, mut counted) = (String::new(), 0);
+    for letter in letters {
+        out.push(letter);
+        if out.len() - counted >= PART {
+            counted = out.len();
+            rt.fits(counted)?;
+            rt.alloc(PART)?;
+            rt.step(PART as u64 / 8)?;
+        }
     }
-    out
+    Ok(out)
 }
 
 /// Replaces character references of the requested kinds.
@@ -119,7 +133,7 @@ fn references(text: &str, args: &Bound<12>) -> R<String> {
     while let Some(at) = rest.find('&') {
         let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
         out.push_str(before);
-        let end = after.find(';').filter(|end| *end < 16);
+        let end = semicolon(after, 16);
         let name = end.and_then(|end| after.get(1..end)).unwrap_or_default();
         let wanted = match name.strip_prefix('#') {
             Some(number) if number.starts_with('x') => hexadecimal,
@@ -156,13 +170,20 @@ fn without_group_commas(text: &str) -> String {
 }
 
 /// Replaces each run of disallowed characters by a dash.
-fn disallowed(text: &str, args: &Bound<12>, unicode: bool) -> R<String> {
+fn disallowed(rt: &Rt, text: &str, args: &Bound<12>, unicode: bool) -> R<String> {
     if let Some(pattern) = args.optional_text(8)? {
-        let pattern = match Regex::new(&pattern) {
+        let pattern = match rt.pattern(&pattern)? {
             Ok(pattern) => pattern,
             Err(error) => return raise("error", format!("the pattern can't be used: {error}")),
         };
-        return Ok(pattern.replace_all(text, "-").into_owned());
+        let (mut out, mut end) = (String::new(), 0);
+        let mut search = pattern.search(text, |visits| rt.visits(visits));
+        while let Some(found) = search.next()? {
+            out.push_str(text.get(end..found.start).unwrap_or_default());
+            out.push('-');
+            end = found.end;
+        }
+        return Ok(out + text.get(end..).unwrap_or_default());
     }
     Ok(squeezed(
         text,
@@ -199,6 +220,8 @@ fn without_stopwords(cx: &Cx<'_>, text: &str, args: &Bound<12>) -> R<String> {
     let mut words = std::collections::HashSet::new();
     for word in iter::collect(cx.rt, given)? {
         let word = to_text(&word)?;
+        cx.rt.alloc(word.len())?;
+        cx.rt.step(word.len() as u64 / 8)?;
         words.insert(if lower {
             word.to_lowercase()
         } else {
@@ -225,12 +248,13 @@ fn shortened(text: &str, limit: usize, word_boundary: bool, save_order: bool) ->
     if !text.contains('-') {
         return cut(text);
     }
-    let mut short = String::new();
+    let (mut short, mut count) = (String::new(), 0);
     for word in text.split('-').filter(|word| !word.is_empty()) {
-        let next = char_count(&short) + char_count(word);
+        let next = count + char_count(word);
         if next < limit {
             short.push_str(word);
             short.push('-');
+            count = next + 1;
         } else if next == limit {
             short.push_str(word);
             break;

@@ -8,7 +8,7 @@ use crate::{
     exc::{R, raise},
     rt::ENTRY,
     value::{
-        Key, Tuple, Value,
+        Tuple, Value,
         args::Args,
         compare, iter,
         sort::{sort_by, sort_keyed},
@@ -121,7 +121,7 @@ pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     iter::generator(cx.rt, "sync_do_unique", items, move |rt, item| {
         let key = getter.get(&Cx { rt, ctx: &ctx }, &item)?;
         rt.alloc(ENTRY)?;
-        Ok(seen.insert(Key::new(&key)?).then_some(item))
+        Ok(seen.insert(rt.key(&key)?).then_some(item))
     })
 }
 

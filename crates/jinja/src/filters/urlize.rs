@@ -58,6 +58,7 @@ pub(super) fn urlize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         out.push_str(rest.get(..space).unwrap_or_default());
         rest = rest.get(space..).unwrap_or_default();
         let end = rest.find(is_space).unwrap_or(rest.len());
+        cx.rt.product(links.schemes.len(), 1 + end / 64)?;
         links.word(rest.get(..end).unwrap_or_default(), &mut out);
         rest = rest.get(end..).unwrap_or_default();
         cx.rt.fits(out.len())?;

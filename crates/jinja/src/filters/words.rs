@@ -54,6 +54,8 @@ pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         }
     };
     let (first, blank) = (args.flag(1, false)?, args.flag(2, false)?);
+    cx.rt.read(text.len())?;
+    cx.rt.fits(text.len())?;
     let text = format!("{text}\n");
     let mut out = String::new();
     let count = text.chars().filter(|c| is_line_end(*c)).count();
@@ -85,11 +87,11 @@ pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let end = args.get(2).cloned().unwrap_or_else(|| Value::str("..."));
     let leeway = args.get(3).filter(|leeway| !matches!(leeway, Value::None));
     let leeway = leeway.cloned().unwrap_or(Value::Int(5));
-    let end_length = Value::int(end.len()?);
+    let end_length = Value::int(cx.rt.length(&end)?);
     at_least(cx, "length", &length, &end_length)?;
     at_least(cx, "leeway", &leeway, &Value::Int(0))?;
     let most = ops::binary(cx.rt, Operator::Add, &length, &leeway)?;
-    if compare::compare(cx.rt, Comparison::Le, &Value::int(value.len()?), &most)? {
+    if compare::compare(cx.rt, Comparison::Le, &Value::int(cx.rt.length(&value)?), &most)? {
         return Ok(value);
     }
     let length_left = ops::binary(cx.rt, Operator::Sub, &length, &end_length)?;

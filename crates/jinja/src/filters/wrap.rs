@@ -55,13 +55,14 @@ pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 }
 
 fn wrapped(line: &str, style: Style) -> Vec<String> {
-    let mut chunks = chunks(line, style.break_on_hyphens);
+    let letters: Vec<char> = line.chars().collect();
+    let mut chunks = chunks(&letters, style.break_on_hyphens);
     let mut lines: Vec<String> = Vec::new();
     while !chunks.is_empty() {
         if !lines.is_empty() && chunks.front().is_some_and(|chunk| is_blank(chunk)) {
             chunks.pop_front();
         }
-        let mut line: Vec<Vec<char>> = Vec::new();
+        let mut line: Vec<&[char]> = Vec::new();
         let mut length = 0;
         while let Some(chunk) = chunks.pop_front_if(|chunk| length + chunk.len() <= style.width) {
             length += chunk.len();
@@ -81,12 +82,12 @@ fn wrapped(line: &str, style: Style) -> Vec<String> {
 }
 
 /// Puts a part of a word that is longer than a line where it fits.
-fn take_long(
-    mut chunk: Vec<char>,
+fn take_long<'l>(
+    chunk: &'l [char],
     length: usize,
     style: Style,
-    line: &mut Vec<Vec<char>>,
-    chunks: &mut VecDeque<Vec<char>>,
+    line: &mut Vec<&'l [char]>,
+    chunks: &mut VecDeque<&'l [char]>,
 ) {
     if !style.break_long_words {
         if line.is_empty() {
@@ -103,30 +104,31 @@ fn take_long(
         let has_word = |at: &usize| *at > 0 && chunk.iter().take(*at).any(|letter| *letter != '-');
         end = hyphen.filter(has_word).map_or(end, |at| at + 1);
     }
-    let rest = chunk.split_off(end.min(chunk.len()));
-    line.push(chunk);
+    let (part, rest) = chunk.split_at_checked(end).unwrap_or((chunk, &[]));
+    line.push(part);
     if !rest.is_empty() {
         chunks.push_front(rest);
     }
 }
 
 /// Splits into words, the space between them, and parts of words that end with a hyphen.
-fn chunks(line: &str, break_on_hyphens: bool) -> VecDeque<Vec<char>> {
-    let mut chunks: VecDeque<Vec<char>> = VecDeque::new();
-    let letters: Vec<char> = line.chars().collect();
+fn chunks(letters: &[char], break_on_hyphens: bool) -> VecDeque<&[char]> {
+    let mut chunks = VecDeque::new();
     let letter_at = |index: Option<usize>| index.and_then(|index| letters.get(index).copied());
-    for (index, letter) in letters.iter().enumerate() {
+    let mut start = 0;
+    for (index, letter) in letters.iter().enumerate().skip(1) {
         let previous = letter_at(index.checked_sub(1));
         let after_hyphen = break_on_hyphens
             && previous == Some('-')
             && letter.is_alphabetic()
             && letter_at(index.checked_sub(2)).is_some_and(char::is_alphabetic);
         let same_kind = previous.is_some_and(|previous| previous.is_whitespace() == letter.is_whitespace());
-        match chunks.back_mut() {
-            Some(chunk) if same_kind && !after_hyphen => chunk.push(*letter),
-            _ => chunks.push_back(vec![*letter]),
+        if !same_kind || after_hyphen {
+            chunks.extend(letters.get(start..index));
+            start = index;
         }
     }
+    chunks.extend(letters.get(start..).filter(|last| !last.is_empty()));
     chunks
 }
 

@@ -13,7 +13,14 @@ use crate::{
 pub(super) fn to_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("to_yaml")?;
     let graph = represent::graph(cx.rt, &value)?;
-    cx.rt.text(yaml::print::pyyaml_graph(&graph))
+    let limit = cx.rt.limit();
+    match yaml::print::pyyaml_graph(&graph, limit) {
+        Some(text) => cx.rt.text(text),
+        None => {
+            cx.rt.fits(limit.saturating_add(1))?;
+            Ok(Value::None)
+        }
+    }
 }
 
 pub(super) fn from_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {

@@ -4,7 +4,7 @@ use super::{escape, repr, spec};
 use crate::{
     eval::{attr, context::Cx},
     exc::{R, raise, type_error, value_error},
-    value::{Key, Str, Value, args::Args},
+    value::{Str, Value, args::Args},
 };
 
 /// The maximum nesting of fields in specifications.
@@ -174,6 +174,7 @@ impl Fields<'_> {
             self.numbered = true;
             index
         } else {
+            self.cx.rt.product(self.args.named.len(), 1 + name.len() / 256)?;
             let found = self.args.named.iter().find(|(known, _)| **known == *name);
             return match found {
                 Some((_, value)) => Ok(value.clone()),
@@ -206,7 +207,7 @@ fn subscript(cx: &Cx<'_>, value: &Value, key: &str) -> R<Value> {
             "{} indices must be integers or slices, not str",
             value.type_name()
         )),
-        Value::Dict(dict) => match dict.get(&Key::new(&key)?) {
+        Value::Dict(dict) => match dict.get(&cx.rt.key(&key)?) {
             Some(found) => Ok(found),
             None => {
                 let mut text = String::new();

@@ -79,11 +79,11 @@ fn float(number: f64) -> String {
 fn write_items(rt: &Rt, items: &[Value], style: &Style, out: &mut String, path: &mut Vec<usize>) -> R<()> {
     out.push('[');
     for (index, item) in items.iter().enumerate() {
-        separate(style, index, out, path.len());
+        separate(rt, style, index, out, path.len())?;
         write(rt, item, style, out, path)?;
     }
     if !items.is_empty() {
-        new_line(style, out, path.len() - 1);
+        new_line(rt, style, out, path.len() - 1)?;
     }
     out.push(']');
     Ok(())
@@ -103,13 +103,15 @@ fn write_map(
     out.push('{');
     let empty = pairs.is_empty();
     for (index, (key, value)) in pairs.into_iter().enumerate() {
-        separate(style, index, out, path.len());
-        write_text(&key_text(rt, &key)?, out);
+        separate(rt, style, index, out, path.len())?;
+        let key = key_text(rt, &key)?;
+        rt.step(key.len() as u64 / 16)?;
+        write_text(&key, out);
         out.push_str(": ");
         write(rt, &value, style, out, path)?;
     }
     if !empty {
-        new_line(style, out, path.len() - 1);
+        new_line(rt, style, out, path.len() - 1)?;
     }
     out.push('}');
     Ok(())
@@ -120,20 +122,23 @@ pub(crate) fn sort_pairs(rt: &Rt, pairs: Vec<(Value, Value)>) -> R<Vec<(Value, V
     crate::value::sort::sort_by(rt, pairs, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))
 }
 
-fn separate(style: &Style, index: usize, out: &mut String, depth: usize) {
+fn separate(rt: &Rt, style: &Style, index: usize, out: &mut String, depth: usize) -> R<()> {
     if index > 0 {
         out.push_str(if style.indent.is_some() { "," } else { ", " });
     }
-    new_line(style, out, depth);
+    new_line(rt, style, out, depth)
 }
 
-fn new_line(style: &Style, out: &mut String, depth: usize) {
+fn new_line(rt: &Rt, style: &Style, out: &mut String, depth: usize) -> R<()> {
     if let Some(indent) = &style.indent {
+        rt.fits(out.len().saturating_add(indent.len().saturating_mul(depth)))?;
+        rt.product(indent.len() / 64, depth)?;
         out.push('\n');
         for _ in 0..depth {
             out.push_str(indent);
         }
     }
+    Ok(())
 }
 
 fn key_text(rt: &Rt, key: &Value) -> R<String> {

@@ -4,7 +4,7 @@ use super::{json::sort_pairs, repr};
 use crate::{
     exc::{R, raise},
     rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, Value, char_count},
+    value::{Dict, DictMap, Value, char_count},
 };
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ fn sorted(rt: &Rt, value: &Value, depth: usize) -> R<Value> {
             };
             let mut map = DictMap::new();
             for (key, value) in pairs {
-                map.insert(Key::new(&key)?, sorted(rt, &value, depth + 1)?);
+                map.insert(rt.key(&key)?, sorted(rt, &value, depth + 1)?);
             }
             Value::Dict(Rc::new(Dict::new(map)))
         }
@@ -101,7 +101,7 @@ fn write(rt: &Rt, value: &Value, indent: usize, allowance: usize, level: usize, 
             let close = if tuple.items.len() == 1 { ",)" } else { ")" };
             items(rt, &tuple.items, ('(', close), (indent, allowance, level), out)?;
         }
-        Value::Str(long) => long_text(long, (indent, allowance, level), out),
+        Value::Str(long) => long_text(rt, long, (indent, allowance, level), out)?,
         _ => out.push_str(&text),
     }
     Ok(())
@@ -133,12 +133,20 @@ fn items(
 }
 
 /// Splits a long string at its spaces into lines below each other.
-fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out: &mut String) {
+fn long_text(
+    rt: &Rt,
+    text: &str,
+    (indent, allowance, level): (usize, usize, usize),
+    out: &mut String,
+) -> R<()> {
     let (mut indent, mut allowance) = (indent, allowance);
     if level == 0 {
         indent += 1;
         allowance += 1;
     }
+    // Each word is quoted twice, and can become a string of its own.
+    rt.step(text.len() as u64 / 4)?;
+    rt.alloc(text.len().saturating_mul(ENTRY / 2))?;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let width = WIDTH.saturating_sub(indent);
     let mut chunks: Vec<String> = Vec::new();
@@ -170,13 +178,15 @@ fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out:
     }
     if chunks.len() == 1 {
         out.push_str(&chunks.concat());
-        return;
+        return Ok(());
     }
     if level == 0 {
         out.push('(');
     }
     for (index, chunk) in chunks.iter().enumerate() {
         if index > 0 {
+            rt.read(indent)?;
+            rt.fits(out.len().saturating_add(indent))?;
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', indent));
         }
@@ -185,6 +195,7 @@ fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out:
     if level == 0 {
         out.push(')');
     }
+    Ok(())
 }
 
 /// Splits into words with the space after them.

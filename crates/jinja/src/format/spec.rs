@@ -36,7 +36,10 @@ pub(crate) fn format(rt: &Rt, value: &Value, spec: &str) -> R<String> {
     }
     let parsed = parse(rt, value, spec)?;
     match value {
-        Value::Str(text) | Value::Markup(text) => of_text(text, &parsed, value),
+        Value::Str(text) | Value::Markup(text) => {
+            rt.read(text.len())?;
+            of_text(text, &parsed, value)
+        }
         _ => match Number::of(value) {
             Some(number) => of_number(rt, &number, &parsed, value),
             None => not_formatted(value),
@@ -271,20 +274,29 @@ pub(crate) fn float_text(number: f64, kind: char, precision: Option<usize>, alte
     let precision = precision.unwrap_or(6);
     let text = match kind.to_ascii_lowercase() {
         'e' => exponent(number, precision),
-        'f' => format!("{number:.precision$}"),
+        'f' => fixed(number, precision),
         _ => general(number, precision.max(1), alternate),
     };
     if upper { text.to_uppercase() } else { text }
 }
 
+/// The number of digits after the point that a float can have at most; all further ones are zero.
+const MAX_FRACTION: usize = 1100;
+
+fn fixed(number: f64, precision: usize) -> String {
+    let zeros = precision.saturating_sub(MAX_FRACTION);
+    format!("{number:.*}", precision.min(MAX_FRACTION)) + &"0".repeat(zeros)
+}
+
 fn exponent(number: f64, precision: usize) -> String {
-    let text = format!("{number:.precision$e}");
+    let text = format!("{number:.*e}", precision.min(MAX_FRACTION));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let zeros = "0".repeat(precision.saturating_sub(MAX_FRACTION));
     let (sign, digits) = match exponent.strip_prefix('-') {
         Some(digits) => ('-', digits),
         None => ('+', exponent),
     };
-    format!("{mantissa}e{sign}{digits:0>2}")
+    format!("{mantissa}{zeros}e{sign}{digits:0>2}")
 }
 
 fn general(number: f64, precision: usize, alternate: bool) -> String {
@@ -298,7 +310,7 @@ fn general(number: f64, precision: usize, alternate: bool) -> String {
         scientific
     } else {
         let digits = usize::try_from(limit - 1 - power).unwrap_or_default();
-        format!("{number:.digits$}")
+        fixed(number, digits)
     };
     if alternate {
         return text;
@@ -333,9 +345,10 @@ fn grouped(digits: &str, spec: &Spec, head: usize) -> String {
     let mut whole = whole.to_owned();
     if spec.align == Some('=') && spec.fill == Some('0') {
         let digits_width = spec.width.saturating_sub(head + tail.len());
-        while whole.len() + (whole.len() - 1) / size < digits_width {
-            whole.insert(0, '0');
-        }
+        // A group and its separator have one character more than digits; a separator is never first.
+        let is_separator_first = digits_width > 0 && digits_width.is_multiple_of(size + 1);
+        let wanted = digits_width - digits_width / (size + 1) + usize::from(is_separator_first);
+        whole.insert_str(0, &"0".repeat(wanted.saturating_sub(whole.len())));
     }
     let mut out = String::new();
     for (index, letter) in whole.chars().enumerate() {

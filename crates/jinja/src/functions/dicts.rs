@@ -6,7 +6,7 @@ use crate::{
     eval::context::Cx,
     exc::{R, raise},
     rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, Value, args::Args},
+    value::{Dict, DictMap, Value, args::Args},
 };
 
 const MAX_DEPTH: u32 = 300;
@@ -34,7 +34,7 @@ fn deep_copy(rt: &Rt, value: &Value, depth: u32) -> R<Value> {
             rt.alloc(dict.len().saturating_mul(ENTRY * 2).saturating_add(ENTRY))?;
             let mut map = DictMap::new();
             for (key, item) in dict.pairs() {
-                map.insert(Key::new(&key)?, deep_copy(rt, &item, depth + 1)?);
+                map.insert(rt.key(&key)?, deep_copy(rt, &item, depth + 1)?);
             }
             Value::dict(map)
         }
@@ -63,7 +63,7 @@ fn merge_into(rt: &Rt, base: &Rc<Dict>, over: &Value, depth: u32) -> R<()> {
     };
     for (key, value) in pairs {
         rt.step(1)?;
-        let key = Key::new(&key)?;
+        let key = rt.key(&key)?;
         match (base.get(&key), &value) {
             (Some(Value::Dict(old)), Value::Dict(_)) => merge_into(rt, &old, &value, depth + 1)?,
             _ => {

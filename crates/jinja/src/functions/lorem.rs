@@ -71,6 +71,7 @@ pub(super) fn lipsum(cx: &Cx<'_>, args: Args) -> R<Value> {
     let html = args.flag(1, true)?;
     let mut out = String::new();
     for index in 0..args.int(0, 5)?.max(0) {
+        cx.rt.step(4)?;
         let paragraph = paragraph(cx.rt, low, high)?;
         if html {
             out.push_str(if index > 0 { "\n<p>" } else { "<p>" });

@@ -113,6 +113,11 @@ pub(super) fn load_base64(cx: &Cx<'_>, args: Args) -> R<Value> {
     let Ok(width @ 1..) = usize::try_from(width) else {
         return cx.rt.text(encoded);
     };
+    // The list of the lines comes on top of the strings.
+    let count = encoded.len() / width + 1;
+    cx.rt.fits(count.saturating_mul(size_of::<&str>()))?;
+    cx.rt.alloc(count.saturating_mul(size_of::<&str>()))?;
+    cx.rt.step(count as u64 / 8)?;
     let lines = encoded.as_bytes().chunks(width);
     let lines: Vec<&str> = lines.filter_map(|line| std::str::from_utf8(line).ok()).collect();
     cx.rt.text(lines.join("\n"))

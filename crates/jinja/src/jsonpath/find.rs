@@ -1,12 +1,10 @@
 //! Evaluates a path.
 
-use regex::Regex;
-
 use super::{Literal, Path, Test};
 use crate::{
     eval::{context::Cx, slice},
-    exc::{R, raise},
-    rt::ENTRY,
+    exc::{Exc, R, raise},
+    rt::{ENTRY, Rt},
     value::{Value, compare},
 };
 
@@ -22,9 +20,11 @@ struct Finder<'a> {
 
 /// Returns all values of a path from all variables.
 pub(super) fn find(cx: &Cx<'_>, path: &Path) -> R<Vec<Value>> {
+    let all = cx.ctx.all(cx.rt);
+    cx.rt.step(all.len() as u64)?;
     let finder = Finder {
         cx,
-        root: Value::dict(cx.ctx.all(cx.rt)),
+        root: Value::dict(all),
     };
     let found = finder.find(path, &vec![finder.root.clone()])?;
     Ok(found.into_iter().filter_map(|mut found| found.pop()).collect())
@@ -53,18 +53,17 @@ impl Finder<'_> {
                     vec![parent]
                 }
             }
-            Path::Fields(names) => fields(&value, names).into_iter().map(below).collect(),
-            Path::Indexes(indexes) => self.indexes(&value, indexes)?.into_iter().map(below).collect(),
-            Path::Slice(start, stop, step) => self
-                .slice(&value, [*start, *stop, *step])?
-                .into_iter()
-                .map(below)
-                .collect(),
-            Path::Filter(tests) => self.filter(&value, tests)?.into_iter().map(below).collect(),
-            Path::Len => value
-                .len()
-                .map(|len| vec![below(Value::int(len))])
-                .unwrap_or_default(),
+            Path::Fields(names) => self.all_below(datum, fields(rt, &value, names)?)?,
+            Path::Indexes(indexes) => self.all_below(datum, self.indexes(&value, indexes)?)?,
+            Path::Slice(start, stop, step) => {
+                self.all_below(datum, self.slice(&value, [*start, *stop, *step])?)?
+            }
+            Path::Filter(tests) => self.all_below(datum, self.filter(&value, tests)?)?,
+            Path::Len => match rt.length(&value) {
+                Ok(len) => vec![below(Value::int(len))],
+                Err(error) if matches!(*error, Exc::Limit(_)) => return Err(error),
+                Err(_) => Vec::new(),
+            },
             Path::Keys => match &value {
                 Value::Dict(dict) => vec![below(Value::list(dict.keys()))],
                 _ => Vec::new(),
@@ -88,6 +87,15 @@ impl Finder<'_> {
                 all
             }
         })
+    }
+
+    /// Returns values with their parents.
+    fn all_below(&self, datum: &Found, children: Vec<Value>) -> R<Vec<Found>> {
+        let each = datum.len().saturating_add(2).saturating_mul(ENTRY);
+        self.cx.rt.alloc(children.len().saturating_mul(each))?;
+        self.cx.rt.product(children.len(), datum.len() + 1)?;
+        let below = |child| datum.iter().cloned().chain([child]).collect();
+        Ok(children.into_iter().map(below).collect())
     }
 
     fn each(&self, left: &Path, datum: &Found, next: impl Fn(&Found) -> R<Vec<Found>>) -> R<Vec<Found>> {
@@ -176,7 +184,10 @@ impl Finder<'_> {
             let (Literal::Text(pattern), Some(text)) = (&test.value, value.as_str()) else {
                 return Ok(false);
             };
-            return Ok(Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text)));
+            return match rt.pattern(&pattern.as_str().into())? {
+                Ok(pattern) => pattern.search(text, |visits| rt.visits(visits)).is_match(),
+                Err(_) => Ok(false),
+            };
         }
         let other = match &test.value {
             Literal::None => Value::None,
@@ -193,18 +204,25 @@ impl Finder<'_> {
             _ => crate::value::operator::Comparison::Eq,
         };
         // Values of different types are never in order.
-        Ok(compare::compare(rt, op, value, &other).unwrap_or(false))
+        match compare::compare(rt, op, value, &other) {
+            Err(error) if matches!(*error, Exc::Limit(_)) => Err(error),
+            compared => Ok(compared.unwrap_or(false)),
+        }
     }
 }
 
-fn fields(value: &Value, names: &[String]) -> Vec<Value> {
+fn fields(rt: &Rt, value: &Value, names: &[String]) -> R<Vec<Value>> {
     let Value::Dict(dict) = value else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let mut found = Vec::new();
     for name in names {
+        rt.step(1 + name.len() as u64 / 64)?;
         if name.contains('*') {
+            rt.step(dict.len() as u64 / 8)?;
             for (key, value) in dict.pairs() {
+                let bytes = name.len() + key.as_str().map_or(0, |key| key.len());
+                rt.step(1 + bytes as u64 / 64)?;
                 if key.as_str().is_some_and(|key| matches(name, key)) {
                     found.push(value);
                 }
@@ -213,7 +231,7 @@ fn fields(value: &Value, names: &[String]) -> Vec<Value> {
             found.extend(dict.get_str(name));
         }
     }
-    found
+    Ok(found)
 }
 
 /// Returns true if a name matches a pattern with stars.

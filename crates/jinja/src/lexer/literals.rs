@@ -15,10 +15,21 @@ fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
     end
 }
 
-pub(super) fn number(text: &str, after_point: bool) -> (TokenKind, usize) {
+/// The maximum digits of a decimal integer, as in Python: its conversion takes the square of their number.
+const MAX_DIGITS: usize = 4300;
+
+/// An integer of too many digits, in Python's words.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "Exceeds the limit ({MAX_DIGITS} digits) for integer string conversion: value has {0} digits; use \
+     sys.set_int_max_str_digits() to increase the limit"
+)]
+pub(super) struct TooManyDigits(usize);
+
+pub(super) fn number(text: &str, after_point: bool) -> Result<(TokenKind, usize), TooManyDigits> {
     let whole = digits(text, |byte| byte.is_ascii_digit());
     if !after_point && let Some((kind, length)) = float(text, whole) {
-        return (kind, length);
+        return Ok((kind, length));
     }
     let prefix = text.get(..2).unwrap_or_default().to_ascii_lowercase();
     let (radix, valid): (u32, fn(u8) -> bool) = match prefix.as_str() {
@@ -41,8 +52,11 @@ pub(super) fn number(text: &str, after_point: bool) -> (TokenKind, usize) {
         (text.get(..whole), whole)
     };
     let digits = part.unwrap_or_default().replace('_', "");
+    if radix == 10 && digits.len() > MAX_DIGITS {
+        return Err(TooManyDigits(digits.len()));
+    }
     let number = BigInt::parse_bytes(digits.as_bytes(), radix).unwrap_or_default();
-    (TokenKind::Integer(number), length)
+    Ok((TokenKind::Integer(number), length))
 }
 
 fn float(text: &str, whole: usize) -> Option<(TokenKind, usize)> {

@@ -77,6 +77,7 @@ pub(super) fn of_list(cx: &Cx<'_>, list: &Rc<List>, name: &str, args: Args) -> R
         }
         "remove" => {
             let wanted = args.plain::<1>("list.remove", 1)?.value(0);
+            rt.step(list.len() as u64 / 8)?;
             match position(rt, &list.to_vec(), &wanted, 0, usize::MAX)? {
                 Some(at) => drop(list.change(|items| (at < items.len()).then(|| items.remove(at)))),
                 None => return value_error("list.remove(x): x not in list"),
@@ -94,9 +95,13 @@ pub(super) fn of_list(cx: &Cx<'_>, list: &Rc<List>, name: &str, args: Args) -> R
         "sort" => sort(cx, list, args)?,
         "copy" => {
             args.none("list.copy")?;
+            rt.step(list.len() as u64 / 8)?;
             return rt.list(list.to_vec());
         }
-        _ => return of_items(cx, &list.to_vec(), "list", name, args),
+        _ => {
+            rt.step(list.len() as u64 / 8)?;
+            return of_items(cx, &list.to_vec(), "list", name, args);
+        }
     }
     Ok(Value::None)
 }
@@ -189,7 +194,7 @@ pub(super) fn of_cycler(items: &Tuple, at: &Cell<usize>, name: &str, args: Args)
 pub(super) fn of_view(cx: &Cx<'_>, view: &View, args: Args) -> R<Value> {
     let other = args.plain::<1>("isdisjoint", 1)?.value(0);
     for item in iter::collect(cx.rt, &other)? {
-        if view.dict.get(&Key::new(&item)?).is_some() {
+        if view.dict.get(&cx.rt.key(&item)?).is_some() {
             return Ok(Value::Bool(false));
         }
     }
@@ -201,7 +206,7 @@ pub(super) fn from_keys(cx: &Cx<'_>, args: Args) -> R<Value> {
     let mut map = DictMap::new();
     for key in iter::collect(cx.rt, &args.value(0))? {
         cx.rt.alloc(ENTRY * 2)?;
-        map.insert(Key::new(&key)?, args.value(1));
+        map.insert(cx.rt.key(&key)?, args.value(1));
     }
     Ok(Value::dict(map))
 }
@@ -241,7 +246,7 @@ pub(crate) fn update(cx: &Cx<'_>, dict: &Rc<Dict>, other: &Value) -> R<()> {
         rt.step(1)?;
         rt.alloc(ENTRY)?;
         rt.linked(&whole, &value)?;
-        drop(dict.insert(Key::new(&key)?, value));
+        drop(dict.insert(rt.key(&key)?, value));
     }
     Ok(())
 }
@@ -266,12 +271,12 @@ pub(super) fn of_dict(cx: &Cx<'_>, dict: &Rc<Dict>, name: &str, args: Args) -> R
         "items" => args.none("dict.items").and_then(|()| view(ViewKind::Items)),
         "get" => {
             let args = args.plain::<2>("get", 1)?;
-            let found = dict.get(&Key::new(&args.value(0))?);
+            let found = dict.get(&rt.key(&args.value(0))?);
             Ok(found.unwrap_or_else(|| args.value(1)))
         }
         "pop" => {
             let args = args.plain::<2>("pop", 1)?;
-            let key = Key::new(&args.value(0))?;
+            let key = rt.key(&args.value(0))?;
             rt.step(dict.len() as u64 / 16)?;
             match dict.change(|map| map.shift_remove(&key)) {
                 Some(value) => Ok(value),
@@ -290,7 +295,7 @@ pub(super) fn of_dict(cx: &Cx<'_>, dict: &Rc<Dict>, name: &str, args: Args) -> R
         }
         "setdefault" => {
             let args = args.plain::<2>("setdefault", 1)?;
-            let key = Key::new(&args.value(0))?;
+            let key = rt.key(&args.value(0))?;
             if let Some(value) = dict.get(&key) {
                 return Ok(value);
             }
@@ -324,6 +329,7 @@ pub(super) fn of_dict(cx: &Cx<'_>, dict: &Rc<Dict>, name: &str, args: Args) -> R
         "copy" => {
             args.none("dict.copy")?;
             rt.alloc(dict.len().saturating_mul(ENTRY * 2))?;
+            rt.step(dict.len() as u64 / 8)?;
             Ok(Value::dict(dict.copy()))
         }
         _ => from_keys(cx, args),

@@ -7,8 +7,9 @@ use crate::{
     eval::{attr, context::Cx, ops},
     exc::{R, raise},
     format::repr,
+    rt::Rt,
     value::{
-        Key, Object, Value,
+        Object, Value,
         args::Args,
         compare, iter,
         number::{self, Number, exact, from_big},
@@ -19,6 +20,9 @@ use crate::{
 pub(super) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> {
     args.none(name)?;
     let number = Number::of(on).unwrap_or(Number::Int(0));
+    if let Number::Big(number) = &number {
+        cx.rt.step(number.bits() / 512)?;
+    }
     Ok(match name {
         "bit_length" => {
             Value::Int(i64::try_from(number.big().unwrap_or_default().bits()).unwrap_or(i64::MAX))
@@ -33,13 +37,11 @@ pub(super) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
         },
         "as_integer_ratio" => match number {
             Number::Float(number) => ratio(number)?,
-            number => Value::tuple(vec![from_big(number.big().unwrap_or_default()), Value::Int(1)]),
+            Number::Big(number) => Value::tuple(vec![Value::Big(number), Value::Int(1)]),
+            Number::Int(number) => Value::tuple(vec![Value::Int(number), Value::Int(1)]),
         },
         "hex" => return raise("NotImplementedError", "float.hex is not known"),
-        _ => {
-            let _ = cx;
-            on.clone()
-        }
+        _ => on.clone(),
     })
 }
 
@@ -68,7 +70,7 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
     match name {
         "__len__" => {
             args.none(name)?;
-            return Ok(Value::int(on.len()?));
+            return Ok(Value::int(rt.length(on)?));
         }
         "__str__" => return rt.text(repr::text(rt, on)?),
         "__repr__" => {
@@ -76,8 +78,8 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
             repr::write_repr(rt, on, &mut text)?;
             return rt.text(text);
         }
-        "__neg__" => return Ok(number::negative(on).unwrap_or(Value::None)),
-        "__abs__" => return number::absolute(on),
+        "__neg__" => return Ok(number::negative(rt, on)?.unwrap_or(Value::None)),
+        "__abs__" => return number::absolute(rt, on),
         "__iter__" => return Ok(on.clone()),
         "__next__" => {
             return match iter::of(on)
@@ -111,7 +113,7 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
         "__gt__" => comparison(Comparison::Gt),
         "__ge__" => comparison(Comparison::Ge),
         "__contains__" => compare::contains(rt, on, &other).map(Value::Bool),
-        "__delitem__" => delete(on, &other),
+        "__delitem__" => delete(rt, on, &other),
         _ => {
             let found = attr::item(rt, on, &other)?;
             if found.is_undefined() {
@@ -138,7 +140,7 @@ fn set_item(cx: &Cx<'_>, on: &Value, args: Args) -> R<Value> {
     cx.rt.alloc(crate::rt::ENTRY)?;
     cx.rt.linked(on, &value)?;
     match on {
-        Value::Dict(dict) => drop(dict.insert(Key::new(&key)?, value)),
+        Value::Dict(dict) => drop(dict.insert(cx.rt.key(&key)?, value)),
         Value::List(list) => {
             let at = container::list_index(&key, list.len(), "list assignment index out of range")?;
             let old = list.change(|items| items.get_mut(at).map(|item| std::mem::replace(item, value)));
@@ -149,16 +151,18 @@ fn set_item(cx: &Cx<'_>, on: &Value, args: Args) -> R<Value> {
     Ok(Value::None)
 }
 
-fn delete(on: &Value, key: &Value) -> R<Value> {
+fn delete(rt: &Rt, on: &Value, key: &Value) -> R<Value> {
     match on {
         Value::Dict(dict) => {
-            let key = Key::new(key)?;
+            let key = rt.key(key)?;
+            rt.step(dict.len() as u64 / 16)?;
             if dict.change(|map| map.shift_remove(&key)).is_none() {
                 return raise("KeyError", "no such key");
             }
         }
         Value::List(list) => {
             let at = container::list_index(key, list.len(), "list assignment index out of range")?;
+            rt.step(list.len() as u64 / 16)?;
             drop(list.change(|items| (at < items.len()).then(|| items.remove(at))));
         }
         _ => {}

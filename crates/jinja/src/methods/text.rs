@@ -9,7 +9,7 @@ use crate::{
     rt::{ENTRY, Rt},
     text as letters,
     value::{
-        Key, Value,
+        Value,
         args::{Args, Bound, to_text},
         char_count, iter,
     },
@@ -25,6 +25,8 @@ pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) 
             let Value::Dict(dict) = &map else {
                 return type_error("format_map() needs a mapping");
             };
+            rt.alloc(dict.len().saturating_mul(ENTRY * 2))?;
+            rt.step(dict.len() as u64 / 8)?;
             let named = dict
                 .pairs()
                 .into_iter()
@@ -49,7 +51,7 @@ pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) 
             return rt.text(replaced(rt, text, &old, &new, args.int(2, -1)?)?);
         }
         "join" => return join(rt, text, &args.plain::<1>("join", 1)?.value(0)),
-        "startswith" | "endswith" => return affix(text, name, args),
+        "startswith" | "endswith" => return affix(rt, text, name, args),
         "find" | "rfind" | "index" | "rindex" | "count" => return find(text, name, args),
         "partition" | "rpartition" => {
             let separator = args.plain::<1>(name, 1)?.text(0, "")?;
@@ -69,6 +71,8 @@ fn changed(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
     let made = match name {
         "strip" | "lstrip" | "rstrip" => {
             let set = args.plain::<1>(name, 0)?.optional_text(0)?;
+            rt.step(set.as_ref().map_or(0, |set| set.len() as u64 / 16))?;
+            let set = set.as_deref().map(letters::CharSet::of);
             let strips = |letter: char| match &set {
                 Some(set) => set.contains(letter),
                 None => letters::is_space(letter),
@@ -80,9 +84,6 @@ fn changed(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
             if name != "lstrip" {
                 stripped = stripped.trim_end_matches(strips);
             }
-            rt.step(set.as_ref().map_or(0, |set| {
-                (text.len() - stripped.len()).saturating_mul(set.len()) as u64 / 64
-            }))?;
             stripped.to_owned()
         }
         "removeprefix" | "removesuffix" => {
@@ -230,6 +231,7 @@ fn encode(rt: &Rt, text: &str, args: Args) -> R<Value> {
 }
 
 pub(super) fn of_bytes(cx: &Cx<'_>, bytes: &[u8], name: &str, args: Args) -> R<Value> {
+    cx.rt.read(bytes.len())?;
     if name == "hex" {
         return cx.rt.text(hex::encode(bytes));
     }
@@ -307,7 +309,7 @@ fn part<'t, const N: usize>(text: &'t str, args: &Bound<N>) -> R<Option<(&'t str
     Ok(text.get(byte(start)..byte(stop)).map(|part| (part, start)))
 }
 
-fn affix(text: &str, name: &str, args: Args) -> R<Value> {
+fn affix(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
     let args = args.plain::<3>(name, 1)?;
     let part = part(text, &args)?;
     let text = part.map_or("", |(text, _)| text);
@@ -322,7 +324,9 @@ fn affix(text: &str, name: &str, args: Args) -> R<Value> {
         Value::Str(affix) | Value::Markup(affix) => Ok(Value::Bool(part.is_some() && has(affix))),
         Value::Tuple(tuple) => {
             for affix in &tuple.items {
-                if has(&to_text(affix)?) && part.is_some() {
+                let affix = to_text(affix)?;
+                rt.step(1 + affix.len().min(text.len()) as u64 / 256)?;
+                if has(&affix) && part.is_some() {
                     return Ok(Value::Bool(true));
                 }
             }
@@ -393,7 +397,7 @@ fn translate(cx: &Cx<'_>, text: &str, args: Args) -> R<Value> {
     for letter in text.chars() {
         cx.rt.step(1)?;
         let code = Value::Int(i64::from(u32::from(letter)));
-        match dict.get(&Key::new(&code)?) {
+        match dict.get(&cx.rt.key(&code)?) {
             None => out.push(letter),
             Some(Value::None) => {}
             Some(Value::Int(code)) => {

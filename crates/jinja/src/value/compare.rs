@@ -33,7 +33,9 @@ fn order(a: &Number, b: &Number) -> Option<Ordering> {
         (Number::Float(a), Number::Float(b)) => a.partial_cmp(b),
         (Number::Float(float), whole) => whole_to_float(whole, *float).map(Ordering::reverse),
         (whole, Number::Float(float)) => whole_to_float(whole, *float),
-        (a, b) => Some(a.big()?.cmp(&b.big()?)),
+        (Number::Big(a), Number::Big(b)) => Some(a.cmp(b)),
+        (Number::Int(a), Number::Big(b)) => Some(BigInt::from(*a).cmp(b)),
+        (Number::Big(a), Number::Int(b)) => Some(BigInt::cmp(a, &BigInt::from(*b))),
     }
 }
 
@@ -54,7 +56,10 @@ fn whole_to_float(whole: &Number, float: f64) -> Option<Ordering> {
         });
     }
     let truncated = BigInt::parse_bytes(format!("{:.0}", float.trunc()).as_bytes(), 10)?;
-    let whole_order = whole.big()?.cmp(&truncated);
+    let whole_order = match whole {
+        Number::Big(number) => BigInt::cmp(number, &truncated),
+        other => other.big()?.cmp(&truncated),
+    };
     Some(whole_order.then(0.0.partial_cmp(&float.fract())?))
 }
 
@@ -64,6 +69,9 @@ pub(crate) fn equal(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
 
 /// Items of containers are always equal to themselves.
 fn item_eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
+    if let (Some(a), Some(_)) = (a.as_str(), b.as_str()) {
+        rt.step(a.len() as u64 / 256)?;
+    }
     Ok(a.same(b) && !matches!(a, Value::Float(number) if number.is_nan()) || eq(rt, a, b, depth)?)
 }
 
@@ -71,6 +79,9 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
     rt.step(1)?;
     if depth > MAX_DEPTH {
         return too_deep();
+    }
+    if let (Value::Big(number), Value::Big(_)) = (a, b) {
+        rt.step(number.bits() / 2048)?;
     }
     if let Some(equal) = numbers_equal(a, b) {
         return Ok(equal);
@@ -90,7 +101,10 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
             rt.step(a.len() as u64 / 256)?;
             Ok(a == b)
         }
-        (Value::Bytes(a), Value::Bytes(b)) => Ok(a == b),
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            rt.step(a.len() as u64 / 256)?;
+            Ok(a == b)
+        }
         (Value::List(a), Value::List(b)) => {
             let (a, b) = (a.items(), b.items());
             all_equal(rt, &a, &b, depth)
@@ -103,6 +117,7 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
             a.read(|a| {
                 b.read(|b| {
                     for (key, value) in a {
+                        rt.read(key.value().as_str().map_or(0, |text| text.len()))?;
                         match b.get(key) {
                             Some(other) if item_eq(rt, value, other, depth + 1)? => {}
                             _ => return Ok(false),
@@ -133,7 +148,7 @@ fn same_entries(rt: &Rt, a: &View, b: &View, depth: u32) -> R<bool> {
     }
     for (key, value) in a.dict.pairs() {
         rt.step(1)?;
-        let equal = match b.dict.get(&super::Key::new(&key)?) {
+        let equal = match b.dict.get(&rt.key(&key)?) {
             Some(other) => a.kind == ViewKind::Keys || item_eq(rt, &value, &other, depth + 1)?,
             None => false,
         };
@@ -184,6 +199,9 @@ fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option
         return too_deep();
     }
     if let (Some(a), Some(b)) = (Number::of(a), Number::of(b)) {
+        if let (Number::Big(number), Number::Big(_)) = (&a, &b) {
+            rt.step(number.bits() / 2048)?;
+        }
         return Ok(order(&a, &b));
     }
     match (a, b) {
@@ -192,7 +210,10 @@ fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option
             rt.step(a.len().min(b.len()) as u64 / 256)?;
             Ok(Some(a.cmp(b)))
         }
-        (Value::Bytes(a), Value::Bytes(b)) => Ok(Some(a.cmp(b))),
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            rt.step(a.len().min(b.len()) as u64 / 256)?;
+            Ok(Some(a.cmp(b)))
+        }
         (Value::List(a), Value::List(b)) => {
             let (a, b) = (a.items(), b.items());
             sequences(rt, symbol, &a, &b, depth)
@@ -242,7 +263,7 @@ pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
             }
         }
         Value::Dict(dict) => {
-            let key = super::Key::new(item)?;
+            let key = rt.key(item)?;
             Ok(dict.get(&key).is_some())
         }
         Value::Range(range) => {
@@ -256,7 +277,7 @@ pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
         }
         Value::Object(object) => match &**object {
             Object::View(view) if view.kind == ViewKind::Keys => {
-                let key = super::Key::new(item)?;
+                let key = rt.key(item)?;
                 Ok(view.dict.get(&key).is_some())
             }
             _ => search(rt, container, item),

@@ -20,11 +20,12 @@ const MAX_KEY_PARTS: u32 = 10_000;
 pub(crate) struct Key(Value);
 
 impl Key {
-    /// Fails for values that Python can't hash.
-    pub(crate) fn new(value: &Value) -> R<Self> {
-        let mut left = MAX_KEY_PARTS;
-        check(value, &mut left)?;
-        Ok(Self(value.clone()))
+    /// Returns the key and the bytes that each use of it hashes, which `Rt::key` counts. Fails
+    /// for values that Python can't hash.
+    pub(crate) fn sized(value: &Value) -> R<(Self, usize)> {
+        let (mut left, mut bytes) = (MAX_KEY_PARTS, 0);
+        check(value, &mut left, &mut bytes)?;
+        Ok((Self(value.clone()), bytes))
     }
 
     pub(crate) fn value(&self) -> &Value {
@@ -44,7 +45,7 @@ impl From<&str> for Key {
     }
 }
 
-fn check(value: &Value, left: &mut u32) -> R<()> {
+fn check(value: &Value, left: &mut u32, bytes: &mut usize) -> R<()> {
     *left = match left.checked_sub(1) {
         Some(left) => left,
         None => return type_error("the tuple is too large for a key"),
@@ -52,8 +53,17 @@ fn check(value: &Value, left: &mut u32) -> R<()> {
     match value {
         Value::List(_) | Value::Dict(_) => type_error(format!("unhashable type: '{}'", value.type_name())),
         Value::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),
-        Value::Tuple(tuple) => tuple.items.iter().try_for_each(|item| check(item, left)),
-        _ => Ok(()),
+        Value::Tuple(tuple) => tuple.items.iter().try_for_each(|item| check(item, left, bytes)),
+        other => {
+            let size = match other {
+                Value::Str(text) | Value::Markup(text) => text.len(),
+                Value::Bytes(data) => data.len(),
+                Value::Big(number) => usize::try_from(number.bits() / 8).unwrap_or(usize::MAX),
+                _ => 8,
+            };
+            *bytes = bytes.saturating_add(size);
+            Ok(())
+        }
     }
 }
 

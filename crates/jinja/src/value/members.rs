@@ -120,6 +120,35 @@ const NUMBER: &[&str] = &[
 /// Of ordered values.
 const ORDERED: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__"];
 
+const RANGE: &[&str] = &["count", "index", "__len__", "__getitem__"];
+
+const ITERATOR: &[&str] = &["__next__", "__iter__"];
+
+const GENERATOR: &[&str] = &["send", "throw", "close", "__next__", "__iter__"];
+
+const CYCLER: &[&str] = &["next", "reset", "__next__"];
+
+const VIEW: &[&str] = &["isdisjoint", "__len__"];
+
+#[cfg(test)]
+const LIBRARY: &[&str] = &[
+    "now",
+    "utcnow",
+    "parse_iso",
+    "get_image",
+    "semver",
+    "prefix",
+    "number",
+    "regex",
+];
+
+/// The names of all methods.
+#[cfg(test)]
+pub(crate) const ALL: &[&[&str]] = &[
+    TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, TIME, HOLDING, JOINED, CHANGED, PRINTED, EQUAL,
+    NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
+];
+
 /// Finds a method of a value by its name.
 pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
     let search = |names: &'static [&'static str]| names.iter().copied().find(|known| *known == name);
@@ -133,16 +162,16 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
         Value::Dict(_) => among(&[DICT, HOLDING, CHANGED, PRINTED, EQUAL]),
         Value::Int(_) | Value::Big(_) | Value::Bool(_) => among(&[INT, NUMBER, PRINTED, EQUAL, ORDERED]),
         Value::Float(_) => among(&[FLOAT, NUMBER, PRINTED, EQUAL, ORDERED]),
-        Value::Range(_) => search(&["count", "index", "__len__", "__getitem__"]),
-        Value::Iter(iter) if iter.function.is_empty() => search(&["__next__", "__iter__"]),
-        Value::Iter(_) => search(&["send", "throw", "close", "__next__", "__iter__"]),
+        Value::Range(_) => search(RANGE),
+        Value::Iter(iter) if iter.function.is_empty() => search(ITERATOR),
+        Value::Iter(_) => search(GENERATOR),
         Value::Object(object) => match &**object {
             Object::Time(_) => search(TIME),
             Object::Date(_) => search(DATE),
-            Object::Cycler { .. } => search(&["next", "reset", "__next__"]),
+            Object::Cycler { .. } => search(CYCLER),
             Object::Runtime(own) => search(own.methods()),
             Object::View(view) if view.kind == ViewKind::Values => search(&["__len__"]),
-            Object::View(_) => search(&["isdisjoint", "__len__"]),
+            Object::View(_) => search(VIEW),
             Object::Library(name) => search(match *name {
                 "time" => &["now", "utcnow", "parse_iso"],
                 "images" => &["get_image"],

@@ -297,24 +297,30 @@ fn divided(x: f64, y: f64) -> (f64, f64) {
     (floor, rest)
 }
 
-pub(crate) fn negative(value: &Value) -> Option<Value> {
-    Some(match Number::of(value)? {
+pub(crate) fn negative(rt: &Rt, value: &Value) -> R<Option<Value>> {
+    let Some(number) = Number::of(value) else {
+        return Ok(None);
+    };
+    Ok(Some(match number {
         Number::Int(number) => number
             .checked_neg()
             .map_or_else(|| from_big(-BigInt::from(number)), Value::Int),
-        Number::Big(number) => from_big(-BigInt::clone(&number)),
+        Number::Big(number) => {
+            check_size(rt, number.bits())?;
+            from_big(-BigInt::clone(&number))
+        }
         Number::Float(number) => Value::Float(-number),
-    })
+    }))
 }
 
-pub(crate) fn absolute(value: &Value) -> R<Value> {
+pub(crate) fn absolute(rt: &Rt, value: &Value) -> R<Value> {
     let is_negative = match Number::of(value) {
         Some(Number::Int(number)) => number < 0,
         Some(Number::Big(number)) => number.sign() == Sign::Minus,
         Some(Number::Float(number)) => return Ok(Value::Float(number.abs())),
         None => return type_error(format!("bad operand type for abs(): '{}'", value.type_name())),
     };
-    let positive = if is_negative { negative(value) } else { None };
+    let positive = if is_negative { negative(rt, value)? } else { None };
     Ok(positive.unwrap_or_else(|| match value {
         Value::Bool(flag) => Value::Int(i64::from(*flag)),
         other => other.clone(),

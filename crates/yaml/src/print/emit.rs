@@ -17,6 +17,8 @@ pub(super) struct Emitter<'d> {
     pub(super) column: usize,
     /// True if the document needs `...` at its end: a reader would take later blank lines for content.
     pub(super) open_ended: bool,
+    /// Maximum length of the output in bytes; writes beyond it are lost.
+    limit: usize,
 }
 
 impl<'d> Emitter<'d> {
@@ -26,7 +28,18 @@ impl<'d> Emitter<'d> {
             out: String::new(),
             column: 0,
             open_ended: false,
+            limit: usize::MAX,
         }
+    }
+
+    pub(super) fn with_limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Returns true if the output is longer than the limit.
+    pub(super) fn is_full(&self) -> bool {
+        self.out.len() > self.limit
     }
 
     /// Prints a whole document, with its last line break.
@@ -166,12 +179,18 @@ impl<'d> Emitter<'d> {
     }
 
     pub(super) fn put(&mut self, text: &str) {
+        if self.is_full() {
+            return;
+        }
         self.out.push_str(text);
         self.column += text.chars().count();
         self.open_ended = false;
     }
 
     pub(super) fn newline(&mut self) {
+        if self.is_full() {
+            return;
+        }
         self.out.push('\n');
         self.column = 0;
     }
@@ -180,6 +199,9 @@ impl<'d> Emitter<'d> {
     pub(super) fn line_at(&mut self, indent: usize) {
         if self.column > 0 {
             self.newline();
+        }
+        if self.is_full() {
+            return;
         }
         self.out.extend(std::iter::repeat_n(' ', indent));
         self.column = indent;

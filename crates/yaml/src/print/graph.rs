@@ -10,16 +10,20 @@ use super::{
 };
 use crate::graph::{Graph, GraphContent};
 
-pub(super) fn print(graph: &Graph) -> String {
+/// Returns `None` if the document is longer than `limit` bytes.
+pub(super) fn print(graph: &Graph, limit: usize) -> Option<String> {
     let mut printer = Printer {
         graph,
-        emitter: Emitter::new(&PYTHON),
+        emitter: Emitter::new(&PYTHON).with_limit(limit),
         anchors: HashMap::new(),
         printed: HashSet::new(),
     };
     printer.name(graph.root(), &mut HashSet::new());
     printer.root();
-    printer.emitter.finish()
+    if printer.emitter.is_full() {
+        return None;
+    }
+    Some(printer.emitter.finish())
 }
 
 struct Printer<'g> {

@@ -166,11 +166,17 @@ impl Emitter<'_> {
     }
 
     fn push(&mut self, c: char) {
+        if self.is_full() {
+            return;
+        }
         self.out.push(c);
         self.column += 1;
     }
 
     fn push_break(&mut self, c: char) {
+        if self.is_full() {
+            return;
+        }
         self.out.push(c);
         self.column = 0;
     }

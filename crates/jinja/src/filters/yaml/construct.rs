@@ -10,9 +10,9 @@ use yaml::{
 };
 
 use crate::{
-    exc::{R, raise, value_error},
+    exc::{Exc, R, raise, value_error},
     rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, List, Object, Value, date::Date, number::from_big},
+    value::{Dict, DictMap, List, Object, Value, date::Date, number::from_big},
 };
 
 /// The maximum digits of a decimal number, as in Python.
@@ -111,8 +111,10 @@ impl<'a> Maker<'a> {
         for (key, item) in self.entries(number, 0)? {
             self.rt.alloc(ENTRY * 2)?;
             let name = self.value(key)?;
-            let Ok(name) = Key::new(&name) else {
-                return fail(self.node(key)?, "found unhashable key");
+            let name = match self.rt.key(&name) {
+                Err(error) if matches!(*error, Exc::Limit(_)) => return Err(error),
+                Err(_) => return fail(self.node(key)?, "found unhashable key"),
+                Ok(name) => name,
             };
             let item = self.value(item)?;
             self.rt.linked(&Value::Dict(made.clone()), &item)?;

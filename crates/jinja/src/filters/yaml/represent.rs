@@ -41,6 +41,8 @@ impl Maker<'_> {
         self.rt.step(4)?;
         self.rt
             .alloc(ENTRY * 4 + value.as_str().map_or(0, |text| text.len()))?;
+        self.rt
+            .step(value.as_str().map_or(0, |text| text.len() as u64 / 16))?;
         let plain = |text: String| GraphContent::Scalar { text, plain: true };
         let content = match value {
             Value::None => plain("null".to_owned()),
