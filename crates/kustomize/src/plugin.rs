@@ -73,10 +73,9 @@ pub(crate) fn transformer(config: &Resource, ctx: &PluginContext<'_>) -> Result<
 }
 
 fn set_up(kind: &str, config: &Value, ctx: &PluginContext<'_>) -> Result<Box<dyn Transformer>, Error> {
-    let profile = ctx.run.options.profile;
     Ok(match kind {
         "AnnotationsTransformer" => Box::new(annotations::from_config(config)?),
-        "ImageTagTransformer" => Box::new(Images::from_config(config, profile)?),
+        "ImageTagTransformer" => Box::new(Images::from_config(config, ctx)?),
         "LabelTransformer" => Box::new(labels::from_config(config)?),
         "NamespaceTransformer" => Box::new(Namespace::from_config(config)?),
         "PatchJson6902Transformer" => Box::new(Patches::json6902_from_config(config, ctx)?),

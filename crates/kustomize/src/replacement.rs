@@ -27,7 +27,7 @@ use crate::{
     resmap::ResMap,
     resource::{Resource, Written, is_empty},
     run::Run,
-    selector::{MetadataSelector, SelectorRegex},
+    selector::{MetadataSelector, Patterns, SelectorRegex},
     transform::{self, PluginContext, Transformer},
 };
 use live::Live;
@@ -194,13 +194,24 @@ impl Objects<'_> {
                 return Ok(false);
             }
         }
+        let patterns = Patterns::new(self.meter.run, self.meter.dir);
         let ids = self.ids(index);
-        let fits_any = |patterns: &SelectorRegex| ids.iter().any(|id| fits(patterns, id));
-        let rejected = target
-            .rejects
-            .iter()
-            .filter_map(|reject| reject.patterns.as_ref());
-        Ok(!rejected.into_iter().any(fits_any) && fits_any(&target.patterns))
+        let fits_any = |selector: &SelectorRegex| -> Result<bool, Error> {
+            for id in ids {
+                if selector.fits_id(id, patterns)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        for reject in &target.rejects {
+            if let Some(selector) = &reject.patterns
+                && fits_any(selector)?
+            {
+                return Ok(false);
+            }
+        }
+        fits_any(&target.patterns)
     }
 
     /// Writes the value into the fields of an object that a target names; `own` is the source if it is in the same object.
@@ -287,8 +298,10 @@ impl<'a> Target<'a> {
             let problem = "target must specify resources to select";
             return Err(Error::new(Step::Replacement, problem));
         };
-        let patterns =
-            |selector: &Selector| SelectorRegex::new(selector).context(|| "error creating target selector");
+        let build = Patterns::new(meter.run, meter.dir);
+        let patterns = |selector: &Selector| {
+            SelectorRegex::new(selector, build).context(|| "error creating target selector")
+        };
         let reject = |selector: &Selector| {
             let has_id = [
                 &selector.group,
@@ -306,16 +319,11 @@ impl<'a> Target<'a> {
                 metadata: has_metadata.then(|| MetadataSelector::new(selector)),
             })
         };
-        let measured = |path| {
-            let path = Path::new(path);
-            meter.work(path.cost())?;
-            Ok(path)
-        };
         let paths = match target.field_paths.as_slice() {
-            [] => vec![Path::new(DEFAULT_PATH)],
+            [] => vec![Path::new(DEFAULT_PATH, build)?],
             paths => paths
                 .iter()
-                .map(|path| measured(path))
+                .map(|path| Path::new(path, build))
                 .collect::<Result<_, Error>>()?,
         };
         Ok(Self {
@@ -330,10 +338,6 @@ impl<'a> Target<'a> {
     fn creates(&self) -> bool {
         self.options.is_some_and(|options| options.create)
     }
-}
-
-fn fits(patterns: &SelectorRegex, id: &Id) -> bool {
-    patterns.fits_gvk(&id.gvk) && patterns.fits_name(&id.name) && patterns.fits_namespace(&id.namespace)
 }
 
 fn selected_gvk(selector: &Selector) -> Gvk {

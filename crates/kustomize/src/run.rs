@@ -16,7 +16,12 @@ pub(crate) struct Run<'a> {
     pub(crate) warnings: std::cell::RefCell<Vec<Warning>>,
     /// Bytes read from files.
     read: std::cell::Cell<u64>,
+    /// Bytes of the compiled patterns of the build.
+    patterns: std::cell::Cell<u64>,
 }
+
+/// Maximum memory of all compiled patterns of a build, in bytes: some ten thousand usual ones.
+const MAX_PATTERNS: u64 = 64 << 20;
 
 impl<'a> Run<'a> {
     pub(crate) fn new(options: Options<'a>, budget: &'a Budget) -> Self {
@@ -26,6 +31,7 @@ impl<'a> Run<'a> {
             schema: std::cell::RefCell::default(),
             warnings: std::cell::RefCell::default(),
             read: std::cell::Cell::default(),
+            patterns: std::cell::Cell::default(),
         }
     }
 
@@ -46,6 +52,13 @@ impl<'a> Run<'a> {
     /// Counts bytes that are written into objects: a string counts for each field that it is set in.
     pub(crate) fn grow(&self, bytes: usize, dir: &TreePath) -> Result<(), Error> {
         self.budget.output(bytes as u64).map_err(ended(dir))
+    }
+
+    /// Counts a compiled pattern. Transformers live until their kustomization is done, so none is released.
+    pub(crate) fn compiled(&self, bytes: usize, dir: &TreePath) -> Result<(), Error> {
+        let all = self.patterns.get().saturating_add(bytes as u64);
+        self.patterns.set(all);
+        self.within("bytes of compiled patterns in one build", all, MAX_PATTERNS, dir)
     }
 
     /// Counts the content of a file. A build holds only the content of files, so that this bounds its memory: a file that is

@@ -4,7 +4,10 @@ mod label;
 #[cfg(test)]
 mod tests;
 
-use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
+
+use go::regexp::{Regexp, RegexpError};
+use tree::TreePath;
 
 pub(crate) use label::{InvalidSelector, LabelSelector};
 
@@ -15,28 +18,40 @@ use crate::{
     model::Selector,
     resmap::ResMap,
     resource::Resource,
+    run::Run,
 };
 
-/// Maximum size in bytes of one compiled pattern.
-const PATTERN_SIZE: usize = 1 << 20;
-
-/// Compiles a user's pattern.
-pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
-    let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
-    built.map_err(|error| {
-        let (reason, at) = reason(&error.to_string(), pattern);
-        let problem = format!("error parsing regexp: {reason}: `{at}`");
-        Error::new(Step::Transformer, problem)
-    })
+/// The patterns of a build: their memory and their searches count against its budget, with the directory that errors name.
+#[derive(Clone, Copy)]
+pub(crate) struct Patterns<'a> {
+    run: &'a Run<'a>,
+    dir: &'a TreePath,
 }
 
-/// Returns the steps for a pattern that lives as long as a transformer: they bound the memory of all of them.
-pub(crate) fn cost(pattern: &str) -> u64 {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
-    if pattern.chars().all(is_plain) {
-        10_000
-    } else {
-        250_000
+impl<'a> Patterns<'a> {
+    pub(crate) fn new(run: &'a Run<'a>, dir: &'a TreePath) -> Self {
+        Self { run, dir }
+    }
+
+    /// Compiles a user's pattern.
+    pub(crate) fn compile(&self, pattern: &str) -> Result<Arc<Regexp>, Error> {
+        self.run.step(1_000 + 64 * pattern.len() as u64, self.dir)?;
+        let compiled = Regexp::compile_unicode(pattern).map_err(|error| {
+            let (reason, at) = match &error {
+                RegexpError::TooLarge => ("expression is too large".to_owned(), pattern),
+                error => reason(&error.to_string(), pattern),
+            };
+            let problem = format!("error parsing regexp: {reason}: `{at}`");
+            Error::new(Step::Transformer, problem)
+        })?;
+        self.run.step(compiled.size() as u64 / 16, self.dir)?;
+        self.run.compiled(compiled.size(), self.dir)?;
+        Ok(Arc::new(compiled))
+    }
+
+    pub(crate) fn is_match(&self, pattern: &Regexp, text: &str) -> Result<bool, Error> {
+        let search = pattern.search(text, |visits| self.run.step(1 + visits / 8, self.dir));
+        search.is_match()
     }
 }
 
@@ -80,11 +95,11 @@ enum Pattern {
     Any,
     /// A pattern without special characters.
     Exact(String),
-    Regex(Regex),
+    Regex(Arc<Regexp>),
 }
 
 impl Pattern {
-    fn new(pattern: &str) -> Result<Self, Error> {
+    fn new(pattern: &str, patterns: Patterns<'_>) -> Result<Self, Error> {
         if pattern.is_empty() {
             return Ok(Self::Any);
         }
@@ -94,14 +109,14 @@ impl Pattern {
         {
             return Ok(Self::Exact(pattern.to_owned()));
         }
-        regex(&format!("^(?:{pattern})$")).map(Self::Regex)
+        patterns.compile(&format!("^(?:{pattern})$")).map(Self::Regex)
     }
 
-    fn fits(&self, text: &str) -> bool {
+    fn fits(&self, text: &str, patterns: Patterns<'_>) -> Result<bool, Error> {
         match self {
-            Self::Any => true,
-            Self::Exact(exact) => exact == text,
-            Self::Regex(regex) => regex.is_match(text),
+            Self::Any => Ok(true),
+            Self::Exact(exact) => Ok(exact == text),
+            Self::Regex(regex) => patterns.is_match(regex, text),
         }
     }
 }
@@ -117,48 +132,60 @@ pub(crate) struct SelectorRegex {
 }
 
 impl SelectorRegex {
-    pub(crate) fn new(selector: &Selector) -> Result<Self, Error> {
+    pub(crate) fn new(selector: &Selector, patterns: Patterns<'_>) -> Result<Self, Error> {
         Ok(Self {
-            group: Pattern::new(&selector.group)?,
-            version: Pattern::new(&selector.version)?,
-            kind: Pattern::new(&selector.kind)?,
-            name: Pattern::new(&selector.name)?,
-            namespace: Pattern::new(&selector.namespace)?,
+            group: Pattern::new(&selector.group, patterns)?,
+            version: Pattern::new(&selector.version, patterns)?,
+            kind: Pattern::new(&selector.kind, patterns)?,
+            name: Pattern::new(&selector.name, patterns)?,
+            namespace: Pattern::new(&selector.namespace, patterns)?,
         })
     }
 
-    pub(crate) fn fits_gvk(&self, gvk: &Gvk) -> bool {
-        self.group.fits(&gvk.group) && self.version.fits(&gvk.version) && self.kind.fits(&gvk.kind)
+    fn fits_gvk(&self, gvk: &Gvk, patterns: Patterns<'_>) -> Result<bool, Error> {
+        Ok(self.group.fits(&gvk.group, patterns)?
+            && self.version.fits(&gvk.version, patterns)?
+            && self.kind.fits(&gvk.kind, patterns)?)
     }
 
-    pub(crate) fn fits_name(&self, name: &str) -> bool {
-        self.name.fits(name)
-    }
-
-    pub(crate) fn fits_namespace(&self, namespace: &str) -> bool {
-        self.namespace.fits(namespace)
+    /// Returns true if an identity is selected.
+    pub(crate) fn fits_id(&self, id: &Id, patterns: Patterns<'_>) -> Result<bool, Error> {
+        Ok(self.fits_gvk(&id.gvk, patterns)?
+            && self.name.fits(&id.name, patterns)?
+            && self.namespace.fits(&id.namespace, patterns)?)
     }
 
     /// Returns true if the identity of an object is selected. Name and namespace may be the current or the original ones,
     /// not those in between.
-    fn fits(&self, resource: &Resource) -> bool {
-        let fits_either = |fits: &dyn Fn(&Id) -> bool| {
-            fits(resource.id()) || resource.previous_ids().next().is_some_and(|first| fits(&first))
+    fn fits(&self, resource: &Resource, patterns: Patterns<'_>) -> Result<bool, Error> {
+        let first = resource.previous_ids().next();
+        let fits_either = |fits: &dyn Fn(&Id) -> Result<bool, Error>| -> Result<bool, Error> {
+            if fits(resource.id())? {
+                return Ok(true);
+            }
+            first.as_ref().map_or(Ok(false), fits)
         };
-        self.fits_gvk(resource.gvk())
-            && fits_either(&|id| self.fits_namespace(id.effective_namespace()))
-            && fits_either(&|id| self.fits_name(&id.name))
+        Ok(self.fits_gvk(resource.gvk(), patterns)?
+            && fits_either(&|id| self.namespace.fits(id.effective_namespace(), patterns))?
+            && fits_either(&|id| self.name.fits(&id.name, patterns))?)
     }
 }
 
 /// Returns the indices of the selected objects, in their order. Fails for an invalid pattern. A label or annotation selector
 /// is only read for an object that the patterns select.
-pub(crate) fn select(resources: &ResMap, selector: &Selector) -> Result<Vec<usize>, Error> {
-    let regex = SelectorRegex::new(selector)?;
+pub(crate) fn select(
+    resources: &ResMap,
+    selector: &Selector,
+    run: &Run<'_>,
+    dir: &TreePath,
+) -> Result<Vec<usize>, Error> {
+    let patterns = Patterns::new(run, dir);
+    let regex = SelectorRegex::new(selector, patterns)?;
     let metadata = MetadataSelector::new(selector);
     let mut selected = Vec::new();
+    run.step(resources.len() as u64, dir)?;
     for (index, resource) in resources.iter().enumerate() {
-        if regex.fits(resource) && metadata.fits(resource)? {
+        if regex.fits(resource, patterns)? && metadata.fits(resource)? {
             selected.push(index);
         }
     }

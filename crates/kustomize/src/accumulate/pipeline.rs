@@ -12,7 +12,7 @@ use crate::{
     replacement::Replacements,
     resmap::ResMap,
     resource::Resource,
-    selector,
+    selector::Patterns,
     target::Target,
     transform::{
         Transformer,
@@ -122,10 +122,9 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<P
         stages.add("replicas", "ReplicaCountTransformer", Ok(made))?;
     }
     for images in fields.images.chunks(each(fields.images.len())) {
-        let cost = images.iter().map(|image| selector::cost(&image.name)).sum();
-        target.run().step(cost, target.loader.root())?;
-        let made = Images::new(images, &config.images, profile);
-        stages.add("images", "ImageTagTransformer", Ok(made))?;
+        let patterns = Patterns::new(target.run(), target.loader.root());
+        let made = Images::new(images, &config.images, profile, patterns);
+        stages.add("images", "ImageTagTransformer", made)?;
     }
     if !fields.replacements.is_empty() {
         let made = Replacements::new(&fields.replacements, &ctx);

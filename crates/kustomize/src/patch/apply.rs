@@ -182,9 +182,10 @@ pub(super) fn apply_json(
     target: &Selector,
     resources: &mut ResMap,
     remember: bool,
-    run: &Run<'_>,
+    ctx: &PluginContext<'_>,
 ) -> Result<(), Error> {
-    for index in selector::select(resources, target)? {
+    let run = ctx.run;
+    for index in selector::select(resources, target, run, ctx.loader.root())? {
         let Some(resource) = resources.get_mut(index) else {
             continue;
         };

@@ -14,7 +14,6 @@ use crate::{
     model::{self, Selector, shapes},
     resmap::ResMap,
     resource::Resource,
-    run::Run,
     selector,
     transform::{PluginContext, Transformer, decode},
 };
@@ -121,7 +120,7 @@ impl Transformer for EntryPatches {
                 merge_into(resources, index, patch.node(), self.allowed, ctx.run)
             }),
             (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {
-                [patch] => self.merge_into_all(patch, target, resources, ctx.run),
+                [patch] => self.merge_into_all(patch, target, resources, ctx),
                 _ => {
                     let problem = "Multiple Strategic-Merge Patches in one `patches` entry is not allowed to set \
                                    `patches.target` field";
@@ -132,7 +131,7 @@ impl Transformer for EntryPatches {
                 let problem = format!("must specify a target for JSON patch {}", self.source);
                 Err(Error::new(Step::Patch, problem))
             }
-            (Patch::Json(patch), Some(target)) => apply_json(patch, target, resources, true, ctx.run),
+            (Patch::Json(patch), Some(target)) => apply_json(patch, target, resources, true, ctx),
         }
     }
 }
@@ -143,9 +142,9 @@ impl EntryPatches {
         patch: &Resource,
         target: &Selector,
         resources: &mut ResMap,
-        run: &Run<'_>,
+        ctx: &PluginContext<'_>,
     ) -> Result<(), Error> {
-        let selected = selector::select(resources, target).context(|| {
+        let selected = selector::select(resources, target, ctx.run, ctx.loader.root()).context(|| {
             format!(
                 "unable to find patch target {:?} in `resources`",
                 described(target)
@@ -153,7 +152,7 @@ impl EntryPatches {
         })?;
         let mut patch = detached(patch);
         for index in selected {
-            merge_detached(resources, index, &mut patch, self.allowed, run)?;
+            merge_detached(resources, index, &mut patch, self.allowed, ctx.run)?;
         }
         resources.refuse_equal()
     }

@@ -176,6 +176,6 @@ pub(crate) struct JsonPatches {
 
 impl Transformer for JsonPatches {
     fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
-        apply_json(&self.patch, &self.target, resources, false, ctx.run)
+        apply_json(&self.patch, &self.target, resources, false, ctx)
     }
 }

@@ -1,14 +1,15 @@
 //! The paths of targets; for paths of sources see [`lookup`].
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use regex::Regex;
+use go::regexp::Regexp;
 
+use super::meter::Meter;
 use crate::{
     Error,
     error::Step,
     lookup::{self, condition, is_condition},
-    selector,
+    selector::Patterns,
 };
 
 /// The path of a replacement whose `fieldPath` or `fieldPaths` is empty.
@@ -36,7 +37,7 @@ pub(super) struct Condition {
     /// Empty for items that are scalars.
     pub(super) key: String,
     pub(super) value: String,
-    pattern: Result<Regex, Error>,
+    pattern: Result<Arc<Regexp>, Error>,
 }
 
 impl Condition {
@@ -44,35 +45,42 @@ impl Condition {
     ///
     /// quirk: the value of a condition is a pattern that may match anywhere, so `[name=web]` also means `web2`. In a
     /// source's path it must be equal.
-    pub(super) fn fits(&self, printed: &str) -> Result<bool, Error> {
+    pub(super) fn fits(&self, printed: &str, meter: &Meter<'_>) -> Result<bool, Error> {
+        meter.work(printed.len() / 16)?;
         match &self.pattern {
-            Ok(pattern) => Ok(pattern.is_match(printed)),
+            Ok(pattern) => Patterns::new(meter.run, meter.dir).is_match(pattern, printed),
             Err(problem) => Err(Error::new(Step::Replacement, problem)),
         }
     }
 }
 
 impl Part {
-    fn parse(text: &str) -> Self {
+    fn parse(text: &str, patterns: Patterns<'_>) -> Result<Self, Error> {
         if let Ok(index) = text.parse::<i64>()
             && let Ok(index) = usize::try_from(index)
         {
-            return Self::Index(index);
+            return Ok(Self::Index(index));
         }
         if is_condition(text) {
-            return match condition(text) {
-                Ok((key, value)) => Self::Items(Condition {
-                    key: key.to_owned(),
-                    value: value.to_owned(),
-                    pattern: selector::regex(value),
-                }),
-                Err(error) => Self::NoCondition(error.to_string()),
+            let (key, value) = match condition(text) {
+                Ok(parts) => parts,
+                Err(error) => return Ok(Self::NoCondition(error.to_string())),
             };
+            let pattern = match patterns.compile(value) {
+                Err(error) if error.exceeded().is_some() => return Err(error),
+                // An invalid one is reported at its use.
+                compiled => compiled,
+            };
+            return Ok(Self::Items(Condition {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                pattern,
+            }));
         }
-        match text {
+        Ok(match text {
             "*" => Self::Every,
             key => Self::Key(key.to_owned()),
-        }
+        })
     }
 }
 
@@ -85,21 +93,13 @@ pub(super) struct Path<'p> {
 }
 
 impl<'p> Path<'p> {
-    pub(super) fn new(text: &'p str) -> Self {
+    pub(super) fn new(text: &'p str, patterns: Patterns<'_>) -> Result<Self, Error> {
         let elements = lookup::split(text);
-        Self {
+        let parts = elements.iter().map(|element| Part::parse(element, patterns));
+        Ok(Self {
             text,
-            parts: elements.iter().map(|element| Part::parse(element)).collect(),
+            parts: parts.collect::<Result<_, Error>>()?,
             elements,
-        }
-    }
-
-    /// Returns the steps for its patterns.
-    pub(super) fn cost(&self) -> usize {
-        let cost = |part: &Part| match part {
-            Part::Items(condition) => selector::cost(&condition.value) as usize,
-            _ => 1,
-        };
-        self.parts.iter().map(cost).sum()
+        })
     }
 }

@@ -212,12 +212,12 @@ impl Walk<'_> {
             let Some(field) = item.get(&condition.key) else {
                 return Ok(0);
             };
-            if !condition.fits(&printed(field))? {
+            if !condition.fits(&printed(field), self.meter)? {
                 return Ok(0);
             }
             return self.visit(item, rest, depth, set);
         }
-        if !condition.fits(&printed(item))? {
+        if !condition.fits(&printed(item), self.meter)? {
             return Ok(0);
         }
         // quirk: the rest of the path after such a condition is ignored.

@@ -31,7 +31,10 @@ fn objects() -> ResMap {
 fn selected(change: impl FnOnce(&mut Selector)) -> Result<Vec<usize>, String> {
     let mut selector = Selector::default();
     change(&mut selector);
-    select(&objects(), &selector).map_err(|error| error.to_string())
+    let budget = tree::Budget::default();
+    let run = crate::testing::run(&budget);
+    let dir = TreePath::root();
+    select(&objects(), &selector, &run, &dir).map_err(|error| error.to_string())
 }
 
 #[test]

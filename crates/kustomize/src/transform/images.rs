@@ -16,6 +16,7 @@ use crate::{
     options::Profile,
     resmap::ResMap,
     resource::Resource,
+    selector::Patterns,
     transform::{PluginContext, Transformer},
 };
 
@@ -27,15 +28,21 @@ pub(crate) struct Images {
 
 impl Images {
     /// Makes the transformer of `images`, or of one entry of it.
-    pub(crate) fn new(images: &[Image], specs: &[FieldSpec], profile: Profile) -> Self {
-        Self {
-            rules: images.iter().map(|image| Rule::new(image, profile)).collect(),
+    pub(crate) fn new(
+        images: &[Image],
+        specs: &[FieldSpec],
+        profile: Profile,
+        patterns: Patterns<'_>,
+    ) -> Result<Self, Error> {
+        let rules = images.iter().map(|image| Rule::new(image, profile, patterns));
+        Ok(Self {
+            rules: rules.collect::<Result<_, Error>>()?,
             specs: specs.to_vec(),
-        }
+        })
     }
 
     /// Reads an `ImageTagTransformer`.
-    pub(crate) fn from_config(config: &yaml::Value, profile: Profile) -> Result<Self, Error> {
+    pub(crate) fn from_config(config: &yaml::Value, ctx: &PluginContext<'_>) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         struct Settings {
@@ -44,7 +51,8 @@ impl Images {
         }
         let settings: Settings = decode::config(config, &configs::IMAGES)?;
         let specs: Vec<_> = settings.field_specs.into_iter().map(FieldSpec::from).collect();
-        Ok(Self::new(&[settings.image_tag], &specs, profile))
+        let patterns = Patterns::new(ctx.run, ctx.loader.root());
+        Self::new(&[settings.image_tag], &specs, ctx.run.options.profile, patterns)
     }
 
     /// The original walks an object twice for each rule: by the names of lists, then by the fields of the tables. Here the
@@ -115,13 +123,14 @@ impl Images {
     /// Applies each rule once per visit of the image. For a null, the characters in the source count.
     fn set(&self, image: &mut Node, times: usize, ctx: &PluginContext<'_>) -> Result<(), Error> {
         ctx.step(self.rules.len())?;
+        let patterns = Patterns::new(ctx.run, ctx.loader.root());
         let Content::Scalar(scalar) = &image.content else {
             return Err(set::wrong_kind("ScalarNode", image));
         };
         let mut text = Cow::Borrowed(&*scalar.text);
         for rule in &self.rules {
             for _ in 0..times {
-                match rule.apply(&text)? {
+                match rule.apply(&text, patterns)? {
                     Some(new) => text = Cow::Owned(new),
                     None => break,
                 }
@@ -178,7 +187,10 @@ mod tests {
             .collect();
         let rows = ["spec/containers[]/image", "spec/volumes[]/image/reference"]
             .map(|path| testing::row(path, true));
-        Images::new(&entries, &rows, Profile::V5_8_1)
+        testing::ctx(&[], Profile::V5_8_1, |ctx| {
+            let patterns = Patterns::new(ctx.run, ctx.loader.root());
+            Images::new(&entries, &rows, Profile::V5_8_1, patterns).unwrap()
+        })
     }
 
     fn pod(spec: &str, entries: &str) -> String {
@@ -251,7 +263,9 @@ mod tests {
     #[test]
     fn a_configuration_is_one_entry_with_its_fields() {
         let config = testing::config("{imageTag: {name: a, newTag: 2}, fieldSpecs: [{path: spec/image}]}");
-        let images = Images::from_config(&config, Profile::V5_8_1).unwrap();
+        let images = testing::ctx(&[], Profile::V5_8_1, |ctx| {
+            Images::from_config(&config, ctx).unwrap()
+        });
         let object = "{apiVersion: v1, kind: A, metadata: {name: x}, spec: {image: a}}";
         assert!(transformed(object, &images).ends_with("spec:\n  image: a:2\n"));
     }

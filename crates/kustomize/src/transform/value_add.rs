@@ -169,7 +169,7 @@ impl Transformer for ValueAdd {
     fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         for target in &self.targets {
             let selected = match &target.selector {
-                Some(selector) => select(resources, selector)?,
+                Some(selector) => select(resources, selector, ctx.run, ctx.loader.root())?,
                 None => (0..resources.len()).collect(),
             };
             let namespace = Namespace::new(&self.value, &[]);

@@ -24,6 +24,12 @@ pub(super) enum Failure {
     Ended(Error),
 }
 
+impl From<String> for Failure {
+    fn from(problem: String) -> Self {
+        Self::Operation(OperationError(problem))
+    }
+}
+
 impl From<OperationError> for Failure {
     fn from(problem: OperationError) -> Self {
         Self::Operation(problem)
@@ -39,7 +45,9 @@ pub(super) fn apply(
 ) -> Result<Json, Failure> {
     let mut document = Document { value, run, file };
     for operation in operations {
-        run.step(1, file).map_err(Failure::Ended)?;
+        let paths = [&operation.path, &operation.from].into_iter().flatten();
+        let bytes: usize = paths.map(String::len).sum();
+        run.step(1 + bytes as u64 / 16, file).map_err(Failure::Ended)?;
         match operation.kind.as_str() {
             "add" => document.add_to(operation)?,
             "remove" => document.remove(operation)?,
@@ -105,27 +113,31 @@ impl Document<'_> {
     }
 
     /// Returns the value at a path; `no_holder` and `no_item` make the errors for a missing parent and a missing item. A
-    /// missing field of a map is null.
+    /// missing field of a map is `None`.
     fn get(
         &mut self,
         path: &str,
         no_holder: impl FnOnce() -> String,
         no_item: impl FnOnce(&str, OperationError) -> String,
-    ) -> Result<Json, OperationError> {
+    ) -> Result<Option<&Json>, OperationError> {
         let (holder, key) = self.holder(path).ok_or_else(no_holder)?;
         match holder {
             Json::Array(items) => {
                 let at = index(&key, items.len()).map_err(|error| no_item(&key, error))?;
-                Ok(items.get(at).cloned().unwrap_or_default())
+                Ok(items.get(at))
             }
-            holder => Ok(holder.get(&key).cloned().unwrap_or_default()),
+            holder => Ok(holder.get(&key)),
         }
     }
 
-    fn add(&mut self, path: &str, value: Json, no_holder: &str, failed: &str) -> Result<(), OperationError> {
+    fn add(&mut self, path: &str, value: Json, no_holder: &str, failed: &str) -> Result<(), Failure> {
+        let (run, file) = (self.run, self.file);
+        // The value is walked, and the items behind it move up.
+        let step = |n: usize| run.step(n as u64 / 16, file).map_err(Failure::Ended);
+        step(size(&value))?;
         self.check_depth(path, &value)?;
         let Some((holder, key)) = self.holder(path) else {
-            return Err(OperationError(format!("{no_holder}: {MISSING}")));
+            return Err(format!("{no_holder}: {MISSING}").into());
         };
         match holder {
             Json::Array(items) if key == "-" => items.push(value),
@@ -138,6 +150,7 @@ impl Document<'_> {
                     };
                     format!("{failed}: {error}")
                 })?;
+                step(items.len())?;
                 items.insert(at, value);
             }
             Json::Object(fields) => {
@@ -165,7 +178,7 @@ impl Document<'_> {
         let no_holder = format!("add operation does not apply: doc is missing path: \"{path}\"");
         let failed = format!("error in add for path: '{path}'");
         let value = self.value_of(operation)?;
-        Ok(self.add(path, value, &no_holder, &failed)?)
+        self.add(path, value, &no_holder, &failed)
     }
 
     fn take(
@@ -173,8 +186,12 @@ impl Document<'_> {
         path: &str,
         no_holder: impl FnOnce() -> String,
         failed: impl FnOnce(&str, OperationError) -> String,
-    ) -> Result<Json, OperationError> {
+    ) -> Result<Json, Failure> {
+        let (run, file) = (self.run, self.file);
         let (holder, key) = self.holder(path).ok_or_else(no_holder)?;
+        if let Json::Array(items) = holder {
+            run.step(items.len() as u64 / 16, file).map_err(Failure::Ended)?;
+        }
         let taken = match holder {
             Json::Array(items) => index(&key, items.len()).map(|at| items.remove(at)),
             Json::Object(fields) => {
@@ -186,7 +203,7 @@ impl Document<'_> {
         taken.map_err(|error| failed(&key, error).into())
     }
 
-    fn remove(&mut self, operation: &Operation) -> Result<(), OperationError> {
+    fn remove(&mut self, operation: &Operation) -> Result<(), Failure> {
         let path = operation.path("remove")?;
         let no_holder =
             || format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}");
@@ -227,7 +244,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    fn shift(&mut self, operation: &Operation) -> Result<(), OperationError> {
+    fn shift(&mut self, operation: &Operation) -> Result<(), Failure> {
         let from = operation.from("move")?;
         let no_holder =
             || format!("move operation does not apply: doc is missing from path: {from}: {MISSING}");
@@ -249,18 +266,20 @@ impl Document<'_> {
         let no_holder =
             || format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}");
         let failed = |_: &str, error| format!("error in copy for from: '{from}': {error}");
-        let value = self.get(from, no_holder, failed)?;
+        let value = self.get(from, no_holder, failed)?.cloned().unwrap_or_default();
         self.grow(&value)?;
         let path = operation.path("copy")?;
         let no_holder = format!("copy operation does not apply: doc is missing destination path: {path}");
-        Ok(self.add(path, value, &no_holder, "error while adding value during copy")?)
+        self.add(path, value, &no_holder, "error while adding value during copy")
     }
 
-    fn test(&mut self, operation: &Operation) -> Result<(), OperationError> {
+    fn test(&mut self, operation: &Operation) -> Result<(), Failure> {
+        let steps = operation.value.as_ref().map_or(0, size) as u64 / 16;
+        self.run.step(steps, self.file).map_err(Failure::Ended)?;
         let path = operation.path("test")?;
         let failed = || format!("testing value {path} failed: test failed");
         let own = if path.is_empty() {
-            self.value.clone()
+            Some(&self.value)
         } else {
             let no_holder = || format!("test operation does not apply: is missing path: {path}: {MISSING}");
             self.get(path, no_holder, |_, error| {
@@ -268,8 +287,8 @@ impl Document<'_> {
             })?
         };
         let is_equal = match &operation.value {
-            Some(value) => own == *value,
-            None => own.is_null(),
+            Some(value) => own.unwrap_or(&Json::Null) == value,
+            None => own.is_none_or(Json::is_null),
         };
         is_equal.then_some(()).ok_or_else(|| failed().into())
     }

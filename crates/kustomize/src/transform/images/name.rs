@@ -2,33 +2,38 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use regex::Regex;
+use go::regexp::Regexp;
 
-use crate::{Error, error::Step, model::Image, options::Profile, selector};
+use crate::{Error, error::Step, model::Image, options::Profile, selector::Patterns};
 
 /// An entry of `images`.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     image: Image,
     /// The pattern, or the reason why it is invalid.
-    pattern: Result<Regex, Arc<str>>,
+    pattern: Result<Arc<Regexp>, Arc<str>>,
     profile: Profile,
 }
 
 impl Rule {
-    pub(super) fn new(image: &Image, profile: Profile) -> Self {
-        Self {
-            pattern: pattern(&image.name, profile),
+    /// Fails if the patterns of the build are too large.
+    pub(super) fn new(image: &Image, profile: Profile, patterns: Patterns<'_>) -> Result<Self, Error> {
+        let pattern = match patterns.compile(&pattern(&image.name, profile)) {
+            Err(error) if error.exceeded().is_some() => return Err(error),
+            compiled => compiled.map_err(|error| error.to_string().into()),
+        };
+        Ok(Self {
+            pattern,
             image: image.clone(),
             profile,
-        }
+        })
     }
 
     /// Returns the new image, if the entry applies to this one. Fails if the name of the entry is not a pattern; later
     /// versions ignore such an entry.
-    pub(super) fn apply(&self, image: &str) -> Result<Option<String>, Error> {
+    pub(super) fn apply(&self, image: &str, patterns: Patterns<'_>) -> Result<Option<String>, Error> {
         match &self.pattern {
-            Ok(pattern) if pattern.is_match(image) => Ok(Some(self.image_for(image))),
+            Ok(pattern) if patterns.is_match(pattern, image)? => Ok(Some(self.image_for(image))),
             Err(problem) if self.profile == Profile::V5_8_1 => {
                 let problem = format!(
                     "the name of the image {:?} is no pattern: {problem}",
@@ -68,14 +73,13 @@ impl Rule {
 }
 
 /// quirk: the name goes into the pattern unescaped, so that `.` in it is any character, and whole patterns work.
-fn pattern(name: &str, profile: Profile) -> Result<Regex, Arc<str>> {
+fn pattern(name: &str, profile: Profile) -> String {
     let digest = match profile {
         Profile::V5_8_1 => "sha256",
         Profile::V5_8_3 => "[a-zA-Z0-9]+(?:[.+_-][a-zA-Z0-9]+)*",
     };
     let name = literal_braces(name);
-    let pattern = format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@{digest}:[a-zA-Z0-9_.{{}}-]*)?$");
-    selector::regex(&pattern).map_err(|error| error.to_string().into())
+    format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@{digest}:[a-zA-Z0-9_.{{}}-]*)?$")
 }
 
 /// Braces that don't count repetitions stand for themselves in Go: `{BUILD_TAG}` is a name that build tools write.
@@ -165,7 +169,11 @@ mod tests {
     use super::*;
 
     fn set(image: &str, rule: &Image, profile: Profile) -> String {
-        match Rule::new(rule, profile).apply(image) {
+        let budget = tree::Budget::default();
+        let run = crate::testing::run(&budget);
+        let dir = tree::TreePath::root();
+        let patterns = Patterns::new(&run, &dir);
+        match Rule::new(rule, profile, patterns).and_then(|rule| rule.apply(image, patterns)) {
             Ok(image) => image.unwrap_or_else(|| "-".to_owned()),
             Err(error) => error.to_string(),
         }
