@@ -81,7 +81,7 @@ impl Worker {
 }
 
 struct Watchdog {
-    metrics: RuntimeMetrics,
+    runtime: Handle,
     workers: Vec<Worker>,
 }
 
@@ -92,17 +92,28 @@ impl Watchdog {
             last: Progress::of(&metrics, number),
             samples: 0,
         };
-        let workers = (0..metrics.num_workers()).map(worker).collect();
-        Self { metrics, workers }
+        Self {
+            runtime: runtime.clone(),
+            workers: (0..metrics.num_workers()).map(worker).collect(),
+        }
     }
 
     /// Takes a sample of all workers. Returns true if one of them is blocked.
     fn sample(&mut self) -> bool {
+        let metrics = self.runtime.metrics();
         let mut is_blocked = false;
         for (number, worker) in self.workers.iter_mut().enumerate() {
-            is_blocked |= worker.sample(Progress::of(&self.metrics, number));
+            is_blocked |= worker.sample(Progress::of(&metrics, number));
         }
         is_blocked
+    }
+
+    /// Wakes another worker while one makes no progress: the stopped one may have polled sockets and timers for all before, and nobody has
+    /// taken that over then.
+    fn wake_another(&self) {
+        if self.workers.iter().any(|worker| worker.samples > 0) {
+            drop(self.runtime.spawn(async {}));
+        }
     }
 }
 
@@ -116,6 +127,7 @@ pub(crate) fn watch(runtime: &Handle) -> io::Result<Liveness> {
         .spawn(move || {
             while let Some(state) = watched.upgrade() {
                 Liveness(state).set(watchdog.sample());
+                watchdog.wake_another();
                 thread::sleep(PERIOD);
             }
         })?;
