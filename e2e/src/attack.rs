@@ -1,6 +1,7 @@
 //! Two tenants on the default overlay: one attacks, and the other's deployments stay correct and on time.
 
 pub mod attacks;
+pub mod availability;
 pub mod memory;
 pub mod requests;
 pub mod tenants;
@@ -38,6 +39,7 @@ pub async fn play(report: &mut Report) -> Result<()> {
     report
         .step("the victim deploys without an attack", async {
             tenants.victim_begins().await?;
+            availability::victim_begins(&tenants).await?;
             times.before = measure(&tenants, 1).await?;
             Ok(format!("{} at most", seconds(times.before)))
         })
@@ -51,9 +53,17 @@ pub async fn play(report: &mut Report) -> Result<()> {
             Ok(format!("{refused}: {}", peak(&tenants)?))
         })
         .await?;
+    let mut running = None;
     report
-        .step("the attacker applies everything", attacks::start(&tenants))
+        .step("the attacker applies everything", async {
+            let others = attacks::start(&tenants).await?;
+            running = Some(availability::start(&tenants).await?);
+            Ok(format!(
+                "{others}, and eight that would hold the shares of others"
+            ))
+        })
         .await?;
+    let running = running.context("the attack is not running")?;
     // Whatever its outcome is, the others are worth knowing.
     let on_time = report
         .step("the victim deploys on time", async {
@@ -70,6 +80,12 @@ pub async fn play(report: &mut Report) -> Result<()> {
         .await;
     report
         .step("each attack is refused by name", attacks::refused(&tenants))
+        .await?;
+    report
+        .step(
+            "no attack holds the shares of others",
+            availability::refused(&tenants, &running),
+        )
         .await?;
     report
         .step("no request reached the victim's namespace", async {

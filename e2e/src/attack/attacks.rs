@@ -77,10 +77,12 @@ pub async fn refused(tenants: &Tenants) -> Result<String> {
     ensure!(!message.contains("settings\":"), "{message}");
     removal_is_incomplete(tenants).await?;
     let received = tenants.cluster.sink.received();
-    ensure!(
-        received.iter().all(|request| request.path == "/victim"),
-        "the attacker heard of the victim"
-    );
+    let told = |request: &&testkit::Received| {
+        request.path != "/victim"
+            && request.json().pointer("/involvedObject/namespace") != Some(&json!(ATTACKER))
+    };
+    let told = received.iter().find(told);
+    ensure!(told.is_none(), "the attacker heard of the victim: {told:?}");
     let forged = received
         .iter()
         .any(|request| request.json().to_string().contains("forged"));
@@ -89,7 +91,12 @@ pub async fn refused(tenants: &Tenants) -> Result<String> {
 }
 
 /// Pushes a project that deploys these objects, one target for each name.
-fn project(tenants: &Tenants, name: &str, targets: &[(&str, &str)], objects: &[Value]) -> Result<Repo> {
+pub(super) fn project(
+    tenants: &Tenants,
+    name: &str,
+    targets: &[(&str, &str)],
+    objects: &[Value],
+) -> Result<Repo> {
     let repo = tenants.cluster.git.repo(&format!("attack-{name}"))?;
     let targets: Vec<Value> = targets
         .iter()
@@ -106,7 +113,7 @@ fn project(tenants: &Tenants, name: &str, targets: &[(&str, &str)], objects: &[V
     Ok(repo)
 }
 
-fn config_map(namespace: &str, name: &str) -> Value {
+pub(super) fn config_map(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": {"by": "attacker"}})
 }
 

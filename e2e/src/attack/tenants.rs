@@ -28,6 +28,8 @@ pub struct Tenants {
     pub cluster: TestCluster,
     pub mallory: Client,
     repo: Repo,
+    /// A project of the victim for the kind that fetches by itself.
+    pub stored: Repo,
 }
 
 impl std::fmt::Debug for Tenants {
@@ -63,7 +65,7 @@ impl Tenants {
         }
         let mallory = plane.service_account_kubeconfig(ATTACKER, "mallory").await?;
         let mallory = testkit::controlplane::client(&mallory).await?;
-        let repo = git.repo("victim")?;
+        let (repo, stored) = (git.repo("victim")?, git.repo("victim-stored")?);
         let mut cluster = TestCluster {
             plane,
             git,
@@ -90,6 +92,7 @@ impl Tenants {
             cluster,
             mallory,
             repo,
+            stored,
         })
     }
 
@@ -123,7 +126,7 @@ impl Tenants {
         self.victim_has(0).await
     }
 
-    /// Pushes a new state and waits until it is in the cluster.
+    /// Pushes a new state and waits until it is in the cluster, and the objects of the last one are not.
     pub async fn victim_pushes(&self, number: u32) -> Result<()> {
         push(&self.repo, number)?;
         self.victim_has(number).await
@@ -136,6 +139,12 @@ impl Tenants {
             let map = maps.get("settings").await?;
             let data = map.data.unwrap_or_default();
             ensure!(data.get("number") == Some(&number.to_string()), "it is {data:?}");
+            let last = number.checked_sub(1).map(round);
+            let is_left = match &last {
+                Some(last) => maps.get_opt(last).await?.is_some(),
+                None => false,
+            };
+            ensure!(!is_left, "{last:?} is not pruned");
             Ok(())
         })
         .await;
@@ -166,15 +175,24 @@ impl Tenants {
 
     /// Returns an object of the attacker's namespace, read as an administrator.
     pub async fn attacking(&self, kind: &str, name: &str) -> Result<DynamicObject> {
+        self.of(ATTACKER, kind, name).await
+    }
+
+    /// Returns an object, read as an administrator. A kind may have its group, after a dot.
+    pub async fn of(&self, namespace: &str, kind: &str, name: &str) -> Result<DynamicObject> {
         let versions = BTreeMap::from([
             ("KluctlDeployment", "flux.kluctl.io/v1alpha1"),
+            ("KluctlDeployment.gitops.kluctl.io", "gitops.kluctl.io/v1beta1"),
             ("GitRepository", "source.toolkit.fluxcd.io/v1"),
+            ("HelmChart", "source.toolkit.fluxcd.io/v1"),
             ("Alert", "notification.toolkit.fluxcd.io/v1beta3"),
+            ("Receiver", "notification.toolkit.fluxcd.io/v1"),
             ("ConfigMap", "v1"),
         ]);
         let version = versions.get(kind).context("an unknown kind")?;
+        let kind = kind.split('.').next().unwrap_or_default();
         let object =
-            json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": ATTACKER}});
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         let (api, name) = api(&self.cluster.client, &object)?;
         Ok(api.get(&name).await?)
     }
@@ -282,9 +300,16 @@ pub(crate) fn admin(namespace: &str, account: &str) -> Value {
     })
 }
 
+/// Returns the name of the ConfigMap that only the state of this number has.
+fn round(number: u32) -> String {
+    format!("round-{number}")
+}
+
 fn push(repo: &Repo, number: u32) -> Result<String> {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "settings", "namespace": VICTIM}, "data": {"number": number.to_string()}});
+    let round = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": round(number), "namespace": VICTIM}});
     repo.change(&format!("state {number}"))
         .clear()
         .write(
@@ -293,6 +318,7 @@ fn push(repo: &Repo, number: u32) -> Result<String> {
         )
         .write("deployment.yaml", "deployments:\n  - path: objects\n")
         .write("objects/settings.yaml", map.to_string())
+        .write("objects/round.yaml", round.to_string())
         .push()
 }
 
