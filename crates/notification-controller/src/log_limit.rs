@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(written("greedy"), 10);
         assert_eq!(limit.0.lock().len(), 11);
         assert_eq!(limit.admit("other", "hook", now), Some(0));
-        for number in 0..REMEMBERED {
+        for number in 0..REMEMBERED / 2 + 8 {
             let _ = limit.admit(&number.to_string(), "hook", now);
         }
         assert!(limit.0.lock().len() <= REMEMBERED);

@@ -190,8 +190,12 @@ impl Reconciler for Alerts {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Alert>) -> Outcome<AlertStatus> {
-        self.check_template(pass.object).await;
-        if let Some(fault) = self.refused(pass.object).await {
+        // Passes of other namespaces go on while this one waits for a thread.
+        let checked = async {
+            self.check_template(pass.object).await;
+            self.refused(pass.object).await
+        };
+        if let Some(fault) = pass.slot.waiting(checked).await {
             return self.faulted(pass.object, &fault);
         }
         let name = &pass.object.spec.provider_ref.name;

@@ -108,7 +108,8 @@ async fn invalid_expression(pass: &Pass<'_, Provider>) -> Option<Fault> {
         let message = "the expression cannot be checked now";
         Some(Fault::retry(Reason::InternalError, message))
     };
-    checked.await.unwrap_or_else(unfinished)
+    // Passes of other namespaces go on while this one waits for a thread.
+    pass.slot.waiting(checked).await.unwrap_or_else(unfinished)
 }
 
 /// Converts an error into a fault. All are retried: a Secret can be corrected without a change of the object.

@@ -68,7 +68,8 @@ impl Receivers {
             receivers::check_expressions(&spec, cancelled)
         });
         let failed = || Fault::retry(Reason::InternalError, "the expressions cannot be checked now");
-        checked.await.ok_or_else(failed)??;
+        // Passes of other namespaces go on while this one waits for a thread.
+        pass.slot.waiting(checked).await.ok_or_else(failed)??;
         let path = self.path(pass).await?;
         match self.index.is_taken(&path, pass.object) {
             true => Err(NoPath::Taken),

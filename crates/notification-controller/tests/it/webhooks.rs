@@ -249,6 +249,44 @@ async fn replayed_requests_annotate_again_and_do_nothing_else() {
 }
 
 #[tokio::test]
+async fn path_of_two_receivers_belongs_to_one_of_them() {
+    let hooks = Hooks::new("same-path").await;
+    hooks.source("shop", &json!({})).await;
+    for (name, token) in [("short", "x"), ("long", "xa")] {
+        hooks.setup.secret(name, &json!({"token": token})).await;
+    }
+    // Both are the hash of `xab` and the namespace.
+    let url = hooks
+        .receiver("ab", &json!({"secretRef": {"name": "short"}}))
+        .await;
+    hooks.apply("b", &json!({"secretRef": {"name": "long"}})).await;
+    let metadata = json!({"name": "ab", "namespace": hooks.setup.namespace});
+    let receiver =
+        json!({"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver", "metadata": metadata});
+    let (api, _) = hooks.setup.plane.api_for(receiver).await.unwrap();
+    testkit::eventually("one Receiver with the path", TIMEOUT, || async {
+        let [one, other] = [api.get("ab").await?, api.get("b").await?];
+        let [first, second] = [&one, &other].map(testkit::ready);
+        let (owner, loser) = match first["status"] == "True" {
+            true => (&first, &second),
+            false => (&second, &first),
+        };
+        anyhow::ensure!(
+            owner["status"] == "True" && loser["status"] == "False",
+            "{owner} {loser}"
+        );
+        let message = loser["message"].as_str().unwrap_or_default();
+        anyhow::ensure!(message.contains("is taken by another Receiver"), "{message}");
+        let paths = [one, other].map(|receiver| receiver.data["status"]["webhookPath"].is_string());
+        anyhow::ensure!(paths[0] != paths[1], "{paths:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(hooks.post(&url, &[], "").await, 200);
+}
+
+#[tokio::test]
 async fn filters_with_too_much_work_fail_their_own_requests() {
     let hooks = Hooks::new("bombs").await;
     hooks.source("shop", &json!({})).await;
