@@ -112,10 +112,13 @@ fn parse(text: &str) -> Result<Reference, &'static str> {
     })
 }
 
+/// Maximum length of a tag in bytes.
+pub(crate) const MAX_TAG: usize = 128;
+
 pub(crate) fn is_tag(tag: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let inner = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'-');
-    tag.len() <= 128 && tag.bytes().next().is_some_and(is_word) && tag.bytes().all(inner)
+    tag.len() <= MAX_TAG && tag.bytes().next().is_some_and(is_word) && tag.bytes().all(inner)
 }
 
 /// Returns true for lower-case letters and digits with single separators between them.

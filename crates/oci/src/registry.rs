@@ -16,7 +16,7 @@ use serde::Deserialize;
 use crate::{
     Archive, Client, Credentials, Digest, Error, Reference, Wanted,
     client::{Answer, Ask, safe_url},
-    reference::is_tag,
+    reference::{MAX_TAG, is_tag},
 };
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ impl Registry {
 
     pub async fn tags(&self) -> Result<Vec<String>, Error> {
         let mut url = self.url(&format!("tags/list?n={}", self.client.limits().page))?;
-        let mut all: Vec<String> = Vec::new();
+        let (mut all, mut listed): (Vec<String>, usize) = (Vec::new(), 0);
         loop {
             let answer = self.get(&url, "application/json").await?;
             let next = next_page(&url, answer.response.headers())
@@ -69,8 +69,10 @@ impl Registry {
             let page: Tags = read_json(answer, self.client.limits().document_bytes).await?;
             let tags = page.tags.unwrap_or_default();
             let more = !tags.is_empty();
-            all.extend(tags);
-            if all.len() > self.client.limits().tags {
+            listed += tags.len();
+            // No longer one can be pulled, and all are held together.
+            all.extend(tags.into_iter().filter(|tag| tag.len() <= MAX_TAG));
+            if listed > self.client.limits().tags {
                 return Err(Error::TooLarge {
                     url: safe_url(&url),
                     what: "tags",

@@ -239,6 +239,9 @@ async fn a_registry_that_lies_is_caught() {
     server.page(&blob("c"), Page::Endless("c".into()));
     let error = said(place.blob(&descriptor("c", 1), 10).await);
     assert!(error.contains("larger than the limit of 1 bytes"), "{error}");
+    let tags = format!("{{\"tags\": [\"a\", \"{}\"]}}", "b".repeat(129));
+    server.page("/v2/charts/shop/tags/list", Page::Content(tags.into()));
+    assert_eq!(place.tags().await.unwrap(), ["a"], "no longer one can be pulled");
     server.page("/v2/charts/shop/tags/list", Page::Endless("{\"tags\": [".into()));
     let error = said(place.tags().await);
     assert!(error.contains("larger than the limit"), "{error}");
