@@ -15,6 +15,8 @@ mod credentials;
 mod download;
 mod error;
 mod fetcher;
+#[cfg(test)]
+mod fuzz;
 pub mod git_files;
 mod loopback;
 mod path_pattern;
