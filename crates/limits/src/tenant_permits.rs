@@ -90,7 +90,7 @@ impl TenantPermits {
                 tokio::select! {
                     biased;
                     answered = &mut answer => break answered,
-                    () = sleep_until(next) => {}
+                    () = tokio::time::sleep_until(next) => {}
                 }
             };
             // A request is only dropped with its receiver.
@@ -100,8 +100,8 @@ impl TenantPermits {
         }
     }
 
-    /// Grants permits to the requests that may have one now. Returns the next time that changes something.
-    fn advance(&self) -> Option<Instant> {
+    /// Grants permits to the requests that may have one now. Returns the next time that changes something, or at which newer permits may.
+    fn advance(&self) -> Instant {
         let now = Instant::now();
         let (granted, evicted, next) = {
             let mut state = self.0.lock();
@@ -123,13 +123,6 @@ impl TenantPermits {
             drop(grant.request.send(permit));
         }
         next
-    }
-}
-
-async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap, VecDeque},
+    time::Duration,
 };
 
 use tokio::{sync::oneshot, time::Instant};
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PermitLimits, TenantPermit};
 
+const SHORTEST: Duration = Duration::from_millis(100);
 /// Work of tenants with many permits runs longer by this factor before it is evicted for a tenant that has some.
 const PATIENT: u32 = 4;
 
@@ -106,15 +108,20 @@ impl State {
         (granted, evicted)
     }
 
-    /// Returns the next time after `now` at which work becomes slow, or may be evicted.
-    pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
+    /// Returns the next time after `now` at which work becomes slow, or may be evicted; by the work that is granted a permit later, too.
+    pub(super) fn next_change(&self, now: Instant) -> Instant {
+        let later = now + self.limits.quick_time.max(SHORTEST);
         let permits = self.permits.values();
         let running = permits.filter(|permit| permit.class != Class::Evicted);
         let changes = running.flat_map(|permit| {
             let evict_after = self.limits.evict_after;
             [self.limits.quick_time, evict_after, evict_after * PATIENT].map(|time| permit.since + time)
         });
-        changes.filter(|change| *change > now).min()
+        changes
+            .filter(|change| *change > now)
+            .min()
+            .unwrap_or(later)
+            .min(later)
     }
 
     fn count(&self, class: Class, tenant: Option<&str>) -> usize {

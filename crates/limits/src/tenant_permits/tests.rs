@@ -174,6 +174,35 @@ async fn tenants_of_equal_size_take_turns_and_evict_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_that_waits_for_long_sees_the_permits_of_others() {
+    let permits = TenantPermits::new(PermitLimits {
+        quick: 2,
+        reserve: 0,
+        slow: 0,
+        slow_of_tenant: 1,
+        ..LIMITS
+    });
+    let spawn = |tenant: &'static str| {
+        let permits = permits.clone();
+        tokio::spawn(async move { permits.acquire(tenant).await })
+    };
+    let (x, y) = (take(&permits, "x"), take(&permits, "y"));
+    let (mut second_of_x, second_of_y) = (spawn("x"), spawn("y"));
+    tokio::time::sleep(100 * SECOND).await;
+    drop(y);
+    let _y = second_of_y.await.unwrap();
+    let _z = wait(&permits, "z").await;
+    // It is evicted, and its tenant has none: the others' permits must end in time.
+    drop(x);
+    let start = Instant::now();
+    tokio::time::timeout(100 * SECOND, &mut second_of_x)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(start.elapsed() <= LIMITS.evict_after + SECOND);
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_that_are_gone_evict_nothing_and_leave_no_trace() {
     let permits = TenantPermits::new(LIMITS);
     let held: Vec<_> = (0..LIMITS.quick)
