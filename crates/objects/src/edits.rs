@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 const EDGE: usize = 3;
 /// Maximum number of edits that are searched; with more, everything between the equal ends is replaced as a whole.
 const MOST_EDITS: usize = 1500;
+/// Maximum number of compared items: lists that repeat a few items would take the product of edits and length.
+const MOST_STEPS: usize = 20_000_000;
 
 /// One step from the old sequence to the new one, with its number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub fn between<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
     );
     let mut edits = Vec::new();
     push(&mut edits, Edit::Keep(start));
-    match shortest(old_rest, new_rest) {
+    match shortest(old_rest, new_rest, MOST_STEPS) {
         Some(trace) => walk(&trace, old_rest.len(), new_rest.len(), &mut edits),
         None => {
             let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
@@ -39,8 +41,8 @@ pub fn between<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
 }
 
 /// Returns the furthest position on each diagonal after each number of edits (Myers); `None` if there are too many
-/// edits.
-fn shortest<T: PartialEq>(old: &[T], new: &[T]) -> Option<Vec<Vec<usize>>> {
+/// edits, or they take too many steps.
+fn shortest<T: PartialEq>(old: &[T], new: &[T], mut steps: usize) -> Option<Vec<Vec<usize>>> {
     let mut trace: Vec<Vec<usize>> = Vec::new();
     for d in 0..=(old.len() + new.len()).min(MOST_EDITS) {
         // The diagonals -d, -d+2 .. d, at the indexes 0, 1 .. d.
@@ -57,6 +59,7 @@ fn shortest<T: PartialEq>(old: &[T], new: &[T]) -> Option<Vec<Vec<usize>>> {
             {
                 x += 1;
                 y = y.wrapping_add(1);
+                steps = steps.checked_sub(1)?;
             }
             reached.push(x);
             if x >= old.len() && y == new.len() {
@@ -272,6 +275,15 @@ mod tests {
             (0..9000_u32).map(|i| (i * 7 % 253) as u8).collect(),
         );
         assert_eq!(applied(&old, &new).0, new, "too many edits are one");
+    }
+
+    #[test]
+    fn compared_items_are_bounded() {
+        let old = [b'a'; 4000];
+        let new: Vec<u8> = (0..4000).map(|i| if i % 9 == 0 { b'b' } else { b'a' }).collect();
+        assert!(shortest(&old, &new, MOST_STEPS).is_some());
+        assert!(shortest(&old, &new, 1000).is_none());
+        assert_eq!(applied(&old, &new).0, new);
     }
 
     #[test]
