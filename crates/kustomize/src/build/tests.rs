@@ -413,3 +413,87 @@ fn managed_by_label_requires_a_map() {
         "{refused}"
     );
 }
+
+/// Builds that take the product of two parts of their files, which the budget ends before the product is done.
+#[test]
+fn products_of_a_kustomization_are_counted() {
+    let costly = "(a*){300}b$";
+    let long = "a".repeat(50_000);
+    let named = |n: usize| format!("{{apiVersion: v1, kind: A, metadata: {{name: '{long}{n}'}}}}\n---\n");
+    let names = (0..20).map(named).collect::<String>();
+    let images = format!("[{}]", format!("{{image: '{long}'}}, ").repeat(20));
+    let containers =
+        format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, spec: {{containers: {images}}}}}");
+    let times = |n: usize, part: &str| format!("[{}]", vec![part; n].join(", "));
+    let patch = |n: usize, part: &str, target: &str| {
+        let operations = times(n, part);
+        format!("patches: [{{target: {target}, patch: '{operations}'}}]")
+    };
+    let label = r#"{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}"#;
+    let source = "source: {kind: A, name: a}";
+    let mut others = Vec::new();
+    for (kustomization, objects) in [
+        (format!("images: [{{name: '{costly}', newTag: x}}]"), &containers),
+        (patch(1, label, &format!("{{name: '{costly}'}}")), &names),
+        (
+            format!(
+                "replacements: [{{sourceValue: x, targets: [{{select: {{name: '{costly}'}}, fieldPaths: [a]}}]}}]"
+            ),
+            &names,
+        ),
+        (
+            format!(
+                "replacements: [{{{source}, targets: [{{select: {{kind: A}}, fieldPaths: ['spec.containers.[image={costly}].image']}}]}}]"
+            ),
+            &containers,
+        ),
+        (
+            patch(
+                20_000,
+                r#"{"op": "copy", "from": "/spec/containers/0/image", "path": "/spec/a"}"#,
+                "{kind: A}",
+            ),
+            &containers,
+        ),
+        (
+            patch(
+                20_000,
+                r#"{"op": "add", "path": "/spec/containers/0", "value": {"image": "b"}}"#,
+                "{kind: A}",
+            ),
+            &containers,
+        ),
+    ] {
+        let tree = Mem::from_files([
+            (
+                "d/kustomization.yaml",
+                format!("resources: [r.yaml]\n{kustomization}"),
+            ),
+            ("d/r.yaml", objects.clone()),
+        ])
+        .unwrap();
+        let budget = Budget::new(Limits {
+            steps: 2_000_000,
+            ..Limits::default()
+        });
+        let dir = TreePath::parse("d").unwrap();
+        let built = build(&tree, &dir, &Options::default(), &budget);
+        let start = kustomization.get(..100).unwrap_or(&kustomization);
+        match built {
+            Err(error) if error.exceeded().is_some() => {}
+            Err(error) => others.push(format!("{start}: {error:.300}")),
+            Ok(_) => others.push(format!("{start}: built")),
+        }
+    }
+    assert_eq!(others, Vec::<String>::new());
+}
+
+#[test]
+fn patterns_of_a_build_share_one_limit() {
+    let images = (0..300).map(|n| format!(r"{{name: '\w{{200}}x{n}', newTag: z}}, "));
+    let kustomization = format!("resources: [r.yaml]\nimages: [{}]", images.collect::<String>());
+    assert_eq!(
+        built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", OBJECT)]),
+        "building d: the limit of 67108864 bytes of compiled patterns in one build was reached"
+    );
+}
