@@ -47,7 +47,8 @@ impl Controller {
             pinned: PinnedSources::default(),
             ..self.external.clone()
         }
-        .with_credentials(Arc::new(credentials));
+        .with_credentials(Arc::new(credentials))
+        .with_tenant(&key.namespace);
         Ok((self.decryption_keys(object, &key, &secrets).await?, external))
     }
 

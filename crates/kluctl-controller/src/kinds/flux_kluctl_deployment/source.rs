@@ -121,7 +121,8 @@ impl Controller {
             pinned: PinnedSources::default(),
             ..self.external.clone()
         }
-        .with_credentials(Arc::new(credentials));
+        .with_credentials(Arc::new(credentials))
+        .with_tenant(&key(object).namespace);
         let (reference, name) = reference(source);
         let address = SourceAddress::Git {
             url: url.to_owned(),

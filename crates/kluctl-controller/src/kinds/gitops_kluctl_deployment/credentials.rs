@@ -50,7 +50,8 @@ pub(super) async fn external(
         helm: secrets.credentials(helm).await?,
         loopback: Some(external.servers.addresses.clone()),
     };
-    Ok(external.clone().with_credentials(Arc::new(credentials)))
+    let external = external.clone().with_credentials(Arc::new(credentials));
+    Ok(external.with_tenant(&object.namespace().unwrap_or_default()))
 }
 
 pub(super) async fn decryption(

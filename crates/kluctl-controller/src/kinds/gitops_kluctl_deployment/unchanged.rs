@@ -94,8 +94,8 @@ impl Controller {
         }
         let cancel = CancellationToken::new();
         let head = engine::project_head(read.address.clone(), &read.external, &self.rendering, &cancel);
-        match head.await {
-            Ok(Some(head)) if head.revision == read.revision => UnchangedSource::YesWith(GitopsInputs {
+        match tokio::time::timeout(inputs.timeout, head).await {
+            Ok(Ok(Some(head))) if head.revision == read.revision => UnchangedSource::YesWith(GitopsInputs {
                 head: Some(head.into()),
                 ..read.clone()
             }),
