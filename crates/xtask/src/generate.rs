@@ -154,7 +154,7 @@ mod tests {
         }
         let fields = schema.pointer(&["properties"]).and_then(yaml::Value::as_map);
         for (name, inner) in fields.into_iter().flat_map(|fields| fields.iter()) {
-            unbounded(&format!("{path}.{}", name), inner, found);
+            unbounded(&format!("{path}.{name}"), inner, found);
         }
         for part in ["items", "additionalProperties"] {
             if let Some(inner) = schema.pointer(&[part]) {
