@@ -99,6 +99,7 @@ where
     let failure = failure(done);
     let mut status = observed(object);
     status.set_revision(revision, failure.is_none());
+    status.set_inventory(&done.inventory);
     let (reason, text) = match &failure {
         None => (
             Reason::ReconciliationSucceeded,
