@@ -32,7 +32,9 @@ const MOST: usize = 10_000;
 /// Watches until it is dropped. Without a namespace of its own, the process has no neighbours.
 pub(crate) async fn watch(ctx: Context) {
     let namespace = ctx.flags().runtime_namespace.clone();
-    if namespace.is_empty() {
+    // A controller of one namespace has rights there only.
+    let watched = ctx.flags().watch_namespace();
+    if namespace.is_empty() || watched.is_some_and(|watched| watched != namespace) {
         return;
     }
     let own = || ctx.addresses().own_addresses().clone();
