@@ -260,7 +260,10 @@ async fn removal_is_repeated_while_its_checks_fail_and_leaves_nothing() -> Resul
         });
         shop.api().delete("shop", &DeleteParams::default()).await?;
         let message = shop.retried("shop").await.context(shown.clone())?;
-        ensure!(message.contains("then given up"), "{shown}: {message}");
+        ensure!(
+            message.contains("tried again until that is known"),
+            "{shown}: {message}"
+        );
         ensure!(
             shop.value("a").await?.is_some(),
             "{shown}: it was deleted unchecked"
