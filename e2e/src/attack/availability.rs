@@ -72,9 +72,9 @@ pub async fn victim_begins(tenants: &Tenants) -> Result<()> {
 
 /// Applies everything, with the rights of an administrator of a namespace.
 pub async fn start(tenants: &Tenants) -> Result<Running> {
+    alert(tenants).await?;
     patterns(tenants).await?;
     templates(tenants).await?;
-    alert(tenants).await?;
     tarpits(tenants).await?;
     results(tenants).await?;
     claims(tenants).await?;
@@ -236,14 +236,10 @@ async fn templates(tenants: &Tenants) -> Result<()> {
     Ok(())
 }
 
-/// An Alert whose messages take for ever.
+/// An Alert whose messages take for ever. It hears of one object: each message takes all the time that it may have.
 async fn alert(tenants: &Tenants) -> Result<()> {
-    let alert = manifest::alert(
-        ATTACKER,
-        "endless",
-        "sink",
-        &["GitRepository", "KluctlDeployment"],
-    );
+    let alert = manifest::alert(ATTACKER, "endless", "sink", &[])
+        .spec(json!({"eventSources": [{"kind": "GitRepository", "name": "product-0"}]}));
     tenants
         .apply(alert.annotation("weir.io/message-template", ENDLESS))
         .await
