@@ -8,26 +8,12 @@ use crate::{
     exc::{R, type_error},
     format::repr,
     symbols::Vocabulary as _,
+    table::table,
     value::{Object, Value, args::Args, compare, iter, operator::Comparison},
 };
 
-macro_rules! tests {
-    ($($($name:literal)|+ => $check:expr;)*) => {
-        /// The names of all tests.
-        #[cfg(test)]
-        pub(crate) const NAMES: &[&str] = &[$($($name),+),*];
-
-        pub(crate) fn find(name: &str) -> Option<Test> {
-            let check: Test = match name {
-                $($($name)|+ => $check,)*
-                _ => return None,
-            };
-            Some(check)
-        }
-    };
-}
-
-tests! {
+table! {
+    Test;
     "odd" => |cx, value, args| rest_of_two(cx, value, args, 1);
     "even" => |cx, value, args| rest_of_two(cx, value, args, 0);
     "divisibleby" => divisible;

@@ -19,25 +19,10 @@ mod words;
 mod wrap;
 pub(crate) mod yaml;
 
-use crate::{eval::context::Filter, functions};
+use crate::{eval::context::Filter, functions, table::table};
 
-macro_rules! filters {
-    ($($($name:literal)|+ => $apply:expr;)*) => {
-        /// The names of all filters.
-        #[cfg(test)]
-        pub(crate) const NAMES: &[&str] = &[$($($name),+),*];
-
-        pub(crate) fn find(name: &str) -> Option<Filter> {
-            let apply: Filter = match name {
-                $($($name)|+ => $apply,)*
-                _ => return None,
-            };
-            Some(apply)
-        }
-    };
-}
-
-filters! {
+table! {
+    Filter;
     "default" | "d" => basic::default;
     "string" => basic::string;
     "upper" => basic::upper;

@@ -32,6 +32,7 @@ mod patterns;
 mod renderer;
 mod rt;
 mod symbols;
+mod table;
 mod text;
 mod time;
 mod value;
