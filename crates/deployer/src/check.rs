@@ -5,6 +5,7 @@ use std::fmt;
 use api::{Fault, Reason, SourceReference};
 
 use kube::Resource as _;
+use runtime::names::is_path_segment;
 
 use crate::{Consumer, SourceKind, consumer, dependencies::check_expression};
 
@@ -123,13 +124,6 @@ fn check_segments(path: &str, name: &str, namespace: Option<&str>) -> Result<(),
     namespace.map_or(Ok(()), |namespace| {
         check_name(&format!("{path}.namespace"), namespace)
     })
-}
-
-/// Returns true for a string that stays one segment of a URL's path.
-fn is_path_segment(name: &str) -> bool {
-    let is_special =
-        |c: char| matches!(c, '/' | '\\' | '%' | '?' | '#') || c.is_whitespace() || c.is_control();
-    !matches!(name, "" | "." | "..") && name.len() <= 253 && !name.contains(is_special)
 }
 
 pub(crate) fn is_object_name(name: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::{
     extensions,
     providers::{self, fixture, interface::Takes, status_id},
     receivers,
-    served::{is_name, is_segment},
+    served::is_name,
     template,
 };
 
@@ -145,7 +145,7 @@ fn fuzz_expressions_of_receivers_and_providers_at_the_limits() {
         .unwrap();
         let _ = providers::refused(&provider.spec);
         let _ = status_id::evaluate(&event("a".repeat(100_000)), &alert("a", 100), &provider);
-        let _ = (is_name(&text), is_segment(&text));
+        let _ = (is_name(&text), runtime::names::is_path_segment(&text));
     });
 }
 

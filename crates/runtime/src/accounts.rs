@@ -10,7 +10,7 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt as _, api::PostParams};
 use limits::{CacheBounds, CredentialCache};
 
-use crate::secret::is_object_name;
+use crate::names::is_object_name;
 
 /// Feature gate for objects that name service accounts.
 pub const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";

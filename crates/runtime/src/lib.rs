@@ -23,6 +23,7 @@ pub mod lease;
 mod live;
 pub mod logging;
 pub mod metrics;
+pub mod names;
 mod own_addresses;
 mod panics;
 mod pass;

@@ -6,6 +6,8 @@ use api::{Fault, Reason, Secret as Masked};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client};
 
+use crate::names::is_object_name;
+
 pub struct SecretData {
     name: String,
     data: BTreeMap<String, ByteString>,
@@ -62,13 +64,6 @@ pub async fn get(client: &Client, namespace: &str, name: &str) -> Result<SecretD
         name: format!("{namespace}/{name}"),
         data: api.get(name).await?.data.unwrap_or_default(),
     })
-}
-
-/// Returns false if a name could lead to another object, maybe of another namespace, as a part of a path.
-#[must_use]
-pub fn is_object_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }
 
 impl SecretData {
@@ -155,25 +150,5 @@ impl SecretData {
         let name = &self.name;
         let message = format!("failed to configure authentication options: secret '{name}': {why}");
         Fault::retry(Reason::AuthenticationFailed, message)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_secrets_lead_nowhere_else() {
-        for (name, expected) in [
-            ("shop", true),
-            ("shop-2.credentials", true),
-            ("", false),
-            ("..", false),
-            ("../../other/secrets/shop", false),
-            ("shop?x=y", false),
-            ("a%2fb", false),
-        ] {
-            assert_eq!(is_object_name(name), expected, "{name}");
-        }
     }
 }

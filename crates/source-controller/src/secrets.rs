@@ -72,7 +72,7 @@ async fn service_account(
         let message = format!("failed to get {what} '{namespace}/{name}': {why}");
         Fault::retry(Reason::AuthenticationFailed, message)
     };
-    if !secret::is_object_name(name) {
+    if !runtime::names::is_object_name(name) {
         return Err(failed("service account", "it is not a valid name"));
     }
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);

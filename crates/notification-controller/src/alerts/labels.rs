@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, api::DynamicObject, core::GroupVersionKind};
 use limits::FairPermits;
+use runtime::names::is_path_segment;
 
-use crate::served::{ServedKinds, is_segment};
+use crate::served::ServedKinds;
 
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of requests for labels at the same time, shared by the namespaces of the objects.
@@ -60,7 +61,7 @@ impl LabelReader {
         let version = object.api_version.as_deref().unwrap_or_default();
         let place =
             [&object.namespace, &object.name, &object.kind].map(|text| text.as_deref().unwrap_or_default());
-        if version.split('/').count() > 2 || !version.split('/').chain(place).all(is_segment) {
+        if version.split('/').count() > 2 || !version.split('/').chain(place).all(is_path_segment) {
             return Err(LabelsError::Malformed);
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));

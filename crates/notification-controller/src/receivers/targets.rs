@@ -19,14 +19,11 @@ use kube::{
     core::GroupVersionKind,
 };
 use limits::FairPermits;
+use runtime::names::is_path_segment;
 use serde_json::{Value as Json, json};
 
 use super::filters::RequestFilters;
-use crate::{
-    compute::compute,
-    log_limit,
-    served::{ServedKinds, is_segment},
-};
+use crate::{compute::compute, log_limit, served::ServedKinds};
 
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of objects of a request that are annotated at the same time.
@@ -229,7 +226,7 @@ impl Targets {
             .filter(|name| *name != "*")
             .unwrap_or("x");
         let parts = [resource.kind.as_str(), &namespace, name];
-        if version.split('/').count() > 2 || !version.split('/').chain(parts).all(is_segment) {
+        if version.split('/').count() > 2 || !version.split('/').chain(parts).all(is_path_segment) {
             return Err(TargetError::Malformed);
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));

@@ -60,7 +60,7 @@ pub(super) async fn read(
             let message = format!("could not get resource for include '{name}': {why}");
             Fault::wait(delay, Reason::NotFound, message)
         };
-        if !runtime::secret::is_object_name(name) {
+        if !runtime::names::is_object_name(name) {
             return Err(unread("it is not a valid name".to_owned()));
         }
         let read = tokio::time::timeout(READ_TIMEOUT, api.get_opt(name)).await;

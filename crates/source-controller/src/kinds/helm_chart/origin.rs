@@ -26,7 +26,7 @@ where
         let message = format!("failed to get source: {why}");
         Fault::wait(delay, Reason::SourceUnavailable, message)
     };
-    if !runtime::secret::is_object_name(name) {
+    if !runtime::names::is_object_name(name) {
         return Err(unread(format!("'{name}' is not a valid name")));
     }
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
