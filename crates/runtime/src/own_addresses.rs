@@ -7,6 +7,7 @@ use std::{
     fmt::Debug,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
 use futures::StreamExt as _;
@@ -14,20 +15,21 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{
     Api, Resource, ResourceExt,
     core::NamespaceResourceScope,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
 
-use crate::context::Context;
+use crate::{backoff::Backoff, context::Context};
 
 /// The namespace and the label of the endpoints of the API server.
 const DEFAULT: &str = "default";
 const API_SERVER: &str = "kubernetes.io/service-name=kubernetes";
 /// Maximum number of objects of a kind that count.
 const MOST: usize = 10_000;
+const RETRIES: Backoff = Backoff {
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(300),
+};
 
 /// Watches until it is dropped. Without a namespace of its own, the process has no neighbours.
 pub(crate) async fn watch(ctx: Context) {
@@ -70,27 +72,22 @@ async fn each<K, A>(
         + 'static,
 {
     let api = Api::<K>::namespaced(ctx.client().clone(), namespace);
-    let mut events = watcher(api, config).default_backoff().boxed();
-    let (mut known, mut listed, mut reported) = (HashMap::new(), HashMap::new(), false);
+    let mut events = watcher(api, config).boxed();
+    let (mut known, mut listed, mut failures) = (HashMap::new(), HashMap::new(), 0_u32);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
-            Err(error) if reported => {
-                tracing::debug!(error = api::redact(&error.to_string()), kind = %K::kind(&()), "cannot watch addresses of the controllers");
-                continue;
-            }
             Err(error) => {
-                reported = true;
-                tracing::warn!(
-                    error = api::redact(&error.to_string()),
-                    namespace,
-                    "cannot watch the {} of the controllers: URLs of users may lead to them; give the right to list and watch them",
-                    K::plural(&())
-                );
+                failures = failures.saturating_add(1);
+                report::<K>(namespace, &error, failures == 1);
+                tokio::time::sleep(RETRIES.delay(failures, fastrand::f64())).await;
                 continue;
             }
         };
-        reported = false;
+        // Each attempt to list begins with an event of its own, also one that fails.
+        if !matches!(event, Event::Init) {
+            failures = 0;
+        }
         match event {
             Event::Init => listed = HashMap::new(),
             Event::InitApply(object) => insert(&mut listed, &object, addresses),
@@ -101,6 +98,18 @@ async fn each<K, A>(
         if listed.is_empty() {
             set(&known);
         }
+    }
+}
+
+fn report<K: Resource<DynamicType = ()>>(namespace: &str, error: &watcher::Error, is_first: bool) {
+    let (error, plural) = (api::redact(&error.to_string()), K::plural(&()));
+    match is_first {
+        true => tracing::warn!(
+            error,
+            namespace,
+            "cannot watch the {plural} of the controllers: URLs of users may lead to them; give the right to list and watch them"
+        ),
+        false => tracing::debug!(error, namespace, "cannot watch the {plural} of the controllers"),
     }
 }
 
