@@ -127,10 +127,16 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
 
 /// Checks the names of Secrets and ServiceAccounts, which become parts of URLs.
 fn check_names(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
-    let lists = spec.credentials.clone().unwrap_or_default();
-    let git = lists.git.iter().map(|one| ("git", &one.secret_ref));
-    let oci = lists.oci.iter().map(|one| ("oci", &one.secret_ref));
-    let helm = lists.helm.iter().map(|one| ("helm", &one.secret_ref));
+    let lists = || spec.credentials.iter();
+    let git = lists()
+        .flat_map(|all| &all.git)
+        .map(|one| ("git", &one.secret_ref));
+    let oci = lists()
+        .flat_map(|all| &all.oci)
+        .map(|one| ("oci", &one.secret_ref));
+    let helm = lists()
+        .flat_map(|all| &all.helm)
+        .map(|one| ("helm", &one.secret_ref));
     let credentials = git.chain(oci).chain(helm);
     let credentials =
         credentials.map(|(list, secret)| (format!("spec.credentials.{list}"), Some(secret.name.as_str())));
