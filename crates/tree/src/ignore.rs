@@ -1,10 +1,10 @@
-//! Ignore rules with the semantics of go-git's gitignore, which Flux's source-controller and kluctl use, and which differ
-//! from Git's own.
+//! Ignore rules with the semantics of Flux's source-controller, which come from go-git and differ from Git's own
+//! (`git::IgnoreFiles`).
 //!
 //! A rule is matched component by component against the full path of an entry, and a rule that matches a leading directory
-//! matches everything below it. Nothing is pruned, so `!` takes back a file below an excluded directory. The last rule that
-//! matches decides. Rules without wildcards, and those like `*.md`, are found by name at no cost for other entries; all
-//! others count as steps of a [`Budget`].
+//! matches everything below it; `a/**` matches `a`, too. Nothing is pruned, so `!` takes back a file below an excluded
+//! directory. The last rule that matches decides. Rules without wildcards, and those like `*.md`, are found by name at no cost
+//! for other entries; all others count as steps of a [`Budget`].
 
 #[cfg(test)]
 mod tests;
@@ -252,8 +252,7 @@ impl Rule {
                         return false;
                     };
                     path = rest;
-                    // `a/**` doesn't match `a`, while `**/a/**` does.
-                    matched = traverse || last || !path.is_empty();
+                    matched = true;
                 }
             }
         }

@@ -10,6 +10,7 @@ mod fuzz;
 pub mod ignore;
 mod mem;
 mod overlay;
+pub mod panics;
 mod path;
 mod record;
 mod stack;
