@@ -11,20 +11,26 @@ mod tests;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-use crate::{kluctl, notification, source};
+use crate::{kluctl, kustomize, notification, source};
 use definition::ServedKind;
 
 pub use bounds::{Bounds, SizeUnit, TooLarge};
 
 pub use crate::{
     kluctl::{definition as kluctl_deployment, gitops::definition as gitops_kluctl_deployment},
+    kustomize::definition as kustomization,
     notification::{
         alert_definition as alert, provider_definition as provider, receiver_definition as receiver,
     },
     source::git_repository_definition as git_repository,
 };
 
-const GROUPS: &[&[ServedKind]] = &[source::KINDS, kluctl::KINDS, notification::KINDS];
+const GROUPS: &[&[ServedKind]] = &[
+    source::KINDS,
+    kluctl::KINDS,
+    kustomize::KINDS,
+    notification::KINDS,
+];
 
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {

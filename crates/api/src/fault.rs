@@ -117,6 +117,9 @@ reasons! {
     ReconciliationFailed,
     /// Applied objects did not become ready.
     HealthCheckFailed,
+    /// Health checks ended early, because there is something newer to apply.
+    HealthCheckCanceled,
+    BuildFailed,
     /// The regular expressions of an alert are invalid.
     InvalidConfig,
     /// The token of a Receiver could not be read.

@@ -15,6 +15,7 @@ pub mod fault;
 mod fuzz;
 mod initializing;
 pub mod kluctl;
+pub mod kustomize;
 mod names;
 pub mod notification;
 mod reference;

@@ -3,6 +3,7 @@
 pub mod group {
     pub const SOURCE: &str = "source.toolkit.fluxcd.io";
     pub const NOTIFICATION: &str = "notification.toolkit.fluxcd.io";
+    pub const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
     /// The group of the KluctlDeployment that deploys from a source.
     pub const FLUX_KLUCTL: &str = "flux.kluctl.io";
     /// The group of the KluctlDeployment that has its own source; an object of this group takes over from `flux.kluctl.io`.
@@ -43,7 +44,7 @@ pub mod commit_metadata {
 
 /// Finalizers that the controllers set.
 pub mod finalizer {
-    /// The finalizer of sources (which early releases left on Alerts and Providers, too).
+    /// The finalizer of sources and Kustomizations (which early releases left on Alerts and Providers, too).
     pub const FLUX: &str = "finalizers.fluxcd.io";
     /// The finalizer of KluctlDeployments of `flux.kluctl.io`.
     pub const FLUX_KLUCTL: &str = "finalizers.flux.kluctl.io";
@@ -64,6 +65,8 @@ pub mod condition_type {
         RECONCILING,
     ];
     pub const READY: &str = "Ready";
+    /// The applied objects are ready. Present only if they are checked.
+    pub const HEALTHY: &str = "Healthy";
     /// The controller works on the object (or retries after a failure).
     pub const RECONCILING: &str = "Reconciling";
     /// The controller stopped: only a change of the object helps.

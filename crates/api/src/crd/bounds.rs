@@ -24,6 +24,8 @@ const RANGE: i64 = 2048;
 /// Maximum length of CEL expressions, and of the regular expressions of an Alert.
 const EXPRESSION: i64 = 16 << 10;
 const TEXT: i64 = 64 << 10;
+/// Maximum length of patches, and of the values of variables.
+const DOCUMENT: i64 = 256 << 10;
 const TIME: i64 = 64;
 const ITEMS: i64 = 1000;
 /// Maximum length of a string of a status: above the length to which the controllers cut it (`runtime::bounded_text`).
@@ -50,8 +52,10 @@ fn spec_length(parent: &str, field: &str) -> i64 {
         (_, "events" | "includeTags" | "excludeTags" | "deployTags" | "matchLabels") => WORD,
         (_, "interval" | "retryInterval" | "deployInterval" | "validateInterval" | "timeout") => WORD,
         (_, "expression" | "filter" | "resourceFilter" | "commitStatusExpr" | "readyExpr") => EXPRESSION,
+        (_, "current" | "inProgress" | "failed") => EXPRESSION,
         (_, "inclusionList" | "exclusionList") => EXPRESSION,
-        (_, "ignore" | "eventMetadata" | "message") => TEXT,
+        (_, "ignore" | "eventMetadata" | "message" | "annotations") => TEXT,
+        (_, "patch" | "substitute") => DOCUMENT,
         _ => STRING,
     }
 }
