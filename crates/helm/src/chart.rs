@@ -15,7 +15,7 @@ mod tests;
 use bytes::Bytes;
 use tree::{Budget, Tree, TreePath};
 
-use crate::{Error, Value};
+use crate::{Error, HelmVersion, Value};
 
 pub use files::Files;
 pub(crate) use home::ChartPath;
@@ -45,16 +45,22 @@ pub struct Chart {
 
 impl Chart {
     /// Loads a chart from a directory, or from an archive if `path` is a file.
-    pub fn load(tree: &dyn Tree, path: &TreePath, budget: &Budget) -> Result<Self, Error> {
-        if tree.is_file(path) {
-            let files = archive::named_files(&tree.read(path)?, path.name(), archive::MAX_FILE, budget)?;
-            return Self::from_files(files, budget);
+    pub fn load(tree: &dyn Tree, path: &TreePath, helm: HelmVersion, budget: &Budget) -> Result<Self, Error> {
+        let max_file = helm.pick(archive::MAX_FILE, archive::MAX_CHART);
+        let is_archive = tree.is_file(path);
+        let files = if is_archive {
+            archive::named_files(&tree.read(path)?, path.name(), max_file, budget)?
+        } else {
+            directory::files(tree, path, max_file, budget)?
+        };
+        if helm.is_four() {
+            load::check_api_version(&files, path, is_archive, budget)?;
         }
-        Self::from_files(directory::files(tree, path, archive::MAX_FILE, budget)?, budget)
+        Self::from_files(files, helm, budget)
     }
 
-    pub fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
-        load::from_files(files, budget)
+    pub fn from_files(files: Vec<File>, helm: HelmVersion, budget: &Budget) -> Result<Self, Error> {
+        load::from_files(files, helm, budget)
     }
 
     /// Returns the name, or the alias that the parent chart gives it.
@@ -96,7 +102,7 @@ impl Chart {
     }
 
     /// Checks that the chart is not a library, and that no dependency of `Chart.yaml` is missing in `charts`.
-    pub fn check_installable(&self) -> Result<(), Error> {
+    pub fn check_installable(&self, helm: HelmVersion) -> Result<(), Error> {
         if !matches!(self.metadata.kind.as_str(), "" | "application") {
             return Err(Error::Chart(format!(
                 "{} charts are not installable",
@@ -112,9 +118,10 @@ impl Chart {
         if missing.is_empty() {
             return Ok(());
         }
+        let (an, quote) = helm.pick(("An", '`'), ("an", '\''));
         Err(Error::Chart(format!(
-            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch \
-             missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+            "{an} error occurred while checking for chart dependencies. You may need to run {quote}helm dependency build{quote} \
+             to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
             missing.join(", ")
         )))
     }

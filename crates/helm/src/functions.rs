@@ -12,6 +12,7 @@ mod context;
 mod crypto;
 mod decimal;
 mod dicts;
+mod durations;
 mod encoding;
 mod equal;
 mod flow;
@@ -39,7 +40,7 @@ mod words;
 
 pub use context::Environment;
 pub use flow::{WARNING_END, WARNING_START};
-pub(crate) use json::json_problem;
+pub(crate) use json::{json_problem, read_json};
 pub use moment::Moment;
 pub use standard::Standard;
 pub use time::Time;

@@ -11,6 +11,7 @@ pub mod functions;
 #[cfg(test)]
 mod fuzz;
 pub mod manifest;
+mod profile;
 mod render;
 pub mod template;
 mod value;
@@ -20,5 +21,6 @@ mod version;
 pub use chart::Chart;
 pub use convert::ConvertError;
 pub use error::{Error, TemplateOutput};
+pub use profile::{HelmVersion, HelmVersionError};
 pub use render::{DEPRECATED, KubeVersion, KubeVersionError, Options, Rendered, template};
 pub use value::{Dict, IntKind, List, Object, Value};

@@ -10,13 +10,13 @@ use regex::Regex;
 use tree::Budget;
 
 use crate::{
-    Error, TemplateOutput,
+    Error, HelmVersion, TemplateOutput,
     fields::{FieldError, Fields, json_type},
     values::yaml_words,
 };
 
-/// The kinds that are installed first, in this order; all others follow by name.
-const INSTALL_ORDER: [&str; 36] = [
+/// The kinds that are installed first, in this order; all others follow by name. Helm 3 doesn't know the last two.
+const INSTALL_ORDER: [&str; 38] = [
     "PriorityClass",
     "Namespace",
     "NetworkPolicy",
@@ -53,7 +53,12 @@ const INSTALL_ORDER: [&str; 36] = [
     "IngressClass",
     "Ingress",
     "APIService",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
 ];
+
+/// The number of kinds in the install order of Helm 3.
+const ORDERED_BY_3: usize = 36;
 
 const EVENTS: [&str; 9] = [
     "pre-install",
@@ -117,8 +122,34 @@ impl Head {
 const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
 
 /// Splits an output into documents as Helm does: at each line that begins with `---`, regardless of YAML syntax. Separators and
-/// the white space around them are removed.
-pub(crate) fn split(text: &str) -> Vec<&str> {
+/// the white space around them are removed; since Helm 4, documents keep the white space at their ends.
+pub(crate) fn split(text: &str, helm: HelmVersion) -> Vec<&str> {
+    match helm {
+        HelmVersion::V3 => split_trimmed(text),
+        HelmVersion::V4 => split_with_ends(text),
+    }
+}
+
+fn split_with_ends(text: &str) -> Vec<&str> {
+    let text = text.trim_start();
+    let mut documents = Vec::new();
+    let mut begin = 0;
+    for at in memmem::find_iter(text.as_bytes(), b"---") {
+        if at < begin || (at > 0 && text.as_bytes().get(at - 1) != Some(&b'\n')) {
+            continue;
+        }
+        documents.push(text.get(begin..at).unwrap_or_default());
+        begin = at + 3;
+    }
+    documents.push(text.get(begin..).unwrap_or_default());
+    documents
+        .into_iter()
+        .map(str::trim_start)
+        .filter(|one| !one.is_empty())
+        .collect()
+}
+
+fn split_trimmed(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut documents = Vec::new();
     let (mut begin, mut from) = (0, 0);
@@ -144,6 +175,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 /// Fails when a document is invalid YAML or not an object.
 pub(crate) fn sort<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    helm: HelmVersion,
     warnings: &mut Vec<String>,
     budget: &Budget,
 ) -> Result<Sorted, Error> {
@@ -152,9 +184,9 @@ pub(crate) fn sort<'a>(
         if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
             continue;
         }
-        for text in split(text) {
+        for text in split(text, helm) {
             budget.step(text.len() as u64)?;
-            let head = head(text, budget).map_err(|message| Error::NoManifest {
+            let head = head(text, helm, budget).map_err(|message| Error::NoManifest {
                 message: format!("YAML parse error on {path}: {message}"),
                 output: TemplateOutput::default(),
             })?;
@@ -180,18 +212,17 @@ pub(crate) fn sort<'a>(
             }
         }
     }
-    sorted
-        .manifests
-        .sort_by(|a, b| install_position(&a.kind).cmp(&install_position(&b.kind)));
-    sorted
-        .hooks
-        .sort_by(|a, b| install_position(&a.manifest.kind).cmp(&install_position(&b.manifest.kind)));
+    let order =
+        |a: &Manifest, b: &Manifest| install_position(&a.kind, helm).cmp(&install_position(&b.kind, helm));
+    sorted.manifests.sort_by(order);
+    sorted.hooks.sort_by(|a, b| order(&a.manifest, &b.manifest));
     Ok(sorted)
 }
 
 /// Returns the install position of a kind: unlisted kinds come last, by name.
-fn install_position(kind: &str) -> (usize, &str) {
-    match INSTALL_ORDER.iter().position(|known| *known == kind) {
+fn install_position(kind: &str, helm: HelmVersion) -> (usize, &str) {
+    let known = helm.pick(ORDERED_BY_3, INSTALL_ORDER.len());
+    match INSTALL_ORDER.iter().take(known).position(|known| *known == kind) {
         Some(install_position) => (install_position, ""),
         None => (INSTALL_ORDER.len(), kind),
     }
@@ -217,14 +248,14 @@ enum HeadError {
     Yaml(yaml::Error),
     #[error(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {0} into Go value of type \
-         releaseutil.SimpleHead"
+         {1}.SimpleHead"
     )]
-    NotAMap(&'static str),
+    NotAMap(&'static str, &'static str),
     #[error(transparent)]
     Field(#[from] FieldError),
 }
 
-fn head(text: &str, budget: &Budget) -> Result<Head, HeadError> {
+fn head(text: &str, helm: HelmVersion, budget: &Budget) -> Result<Head, HeadError> {
     let wanted = |key: &str| {
         ["apiVersion", "kind", "metadata"]
             .iter()
@@ -235,7 +266,10 @@ fn head(text: &str, budget: &Budget) -> Result<Head, HeadError> {
     let map = match &document.value {
         yaml::Value::Null => return Ok(head),
         yaml::Value::Map(map) => map,
-        other => return Err(HeadError::NotAMap(json_type(other))),
+        other => {
+            let package = helm.pick("releaseutil", "util");
+            return Err(HeadError::NotAMap(json_type(other), package));
+        }
     };
     let fields = Fields {
         map,
@@ -272,8 +306,8 @@ static SOURCE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("# Source: 
 
 /// Returns the documents of an output whose templates match one of the paths or glob patterns.
 /// Fails when a path matches no template.
-pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error> {
-    let documents = split(output);
+pub(crate) fn show_only(output: &str, paths: &[String], helm: HelmVersion) -> Result<String, Error> {
+    let documents = split(output, helm);
     let mut selected = String::new();
     for path in paths {
         let before = selected.len();

@@ -5,13 +5,14 @@ mod engine;
 mod records;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::{collections::BTreeMap, fmt};
 
 use tree::{Budget, Tree, TreePath, on_deep_stack};
 
 use crate::{
-    Chart, Dict, Error, TemplateOutput, Value,
+    Chart, Dict, Error, HelmVersion, TemplateOutput, Value,
     functions::{Environment, WARNING_END, WARNING_START},
     manifest::{self, Sorted},
     values::{self, ReadFile, Sources},
@@ -38,6 +39,7 @@ pub struct Options<'a> {
     pub skip_schema_validation: bool,
     /// Paths of templates. If there are any, the output is limited to their manifests.
     pub show_only: Vec<String>,
+    pub helm_version: HelmVersion,
     /// The version of Kubernetes in `.Capabilities`; default: the one of the copied Helm release.
     pub kube_version: Option<String>,
     pub api_versions: Vec<String>,
@@ -63,6 +65,7 @@ impl<'a> Options<'a> {
             skip_tests: false,
             skip_schema_validation: false,
             show_only: Vec::new(),
+            helm_version: HelmVersion::default(),
             kube_version: None,
             api_versions: Vec::new(),
             only_api_versions: false,
@@ -129,8 +132,9 @@ pub fn template(
     on_deep_stack(|| {
         let capabilities = capabilities::Capabilities::new(options)?;
         let name = engine::release_name(options, budget).map_err(without_marks)?;
-        let values = options.values.merge(options.read_file, budget)?;
-        let chart = Chart::load(tree, path, budget)?;
+        let helm = options.helm_version;
+        let values = options.values.merge(options.read_file, helm, budget)?;
+        let chart = Chart::load(tree, path, helm, budget)?;
         render(chart, name, &values, options, &capabilities, budget)
     })
     .map_err(|error| Error::Option(format!("no stack to render on: {error}")))?
@@ -148,13 +152,15 @@ fn render(
         warnings: all_warnings(&mut chart),
         ..Rendered::default()
     };
-    chart.check_installable()?;
+    let helm = options.helm_version;
+    chart.check_installable(helm)?;
     if chart.metadata.deprecated {
         rendered.warnings.push(DEPRECATED.to_owned());
     }
-    check_name(&name)?;
-    values::process_dependencies(&mut chart, values, &mut rendered.warnings, budget)?;
-    let values = values::coalesce_last(&chart, values, &mut rendered.warnings)?;
+    check_name(&name).map_err(|error| step("release name check failed", error, helm))?;
+    values::process_dependencies(&mut chart, values, helm, &mut rendered.warnings, budget)
+        .map_err(|error| step("chart dependencies processing failed", error, helm))?;
+    let values = values::coalesce_last(&chart, values, helm, &mut rendered.warnings)?;
     if !options.skip_schema_validation {
         values::schema::validate(&chart, &values, budget)?;
     }
@@ -162,7 +168,8 @@ fn render(
     let version = &capabilities.kube_version.version;
     if !wanted.is_empty() && !version::is_compatible(wanted, version) {
         return Err(Error::Chart(format!(
-            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}"
+            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}",
+            capabilities.full_kube_version()
         )));
     }
     let release = release(&name, options);
@@ -172,6 +179,7 @@ fn render(
         &values,
         &release,
         capabilities,
+        helm,
         options.environment,
         budget,
     )?;
@@ -179,7 +187,7 @@ fn render(
     rendered.notes = files.remove(&notes).unwrap_or_default();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-    let sorted = manifest::sort(texts, &mut rendered.warnings, budget);
+    let sorted = manifest::sort(texts, helm, &mut rendered.warnings, budget);
     rendered.sorted = sorted.map_err(|error| with_texts(error, &files))?;
     let crd = |(path, file): (String, &crate::chart::File)| {
         (path, String::from_utf8_lossy(&file.data).into_owned())
@@ -200,6 +208,16 @@ fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
     Error::NoManifest {
         message,
         output: TemplateOutput(all),
+    }
+}
+
+/// Adds the step to an error, as Helm 4 does. Exceeded limits stay as they are.
+fn step(step: &str, error: Error, helm: HelmVersion) -> Error {
+    match (helm, error) {
+        (HelmVersion::V4, Error::Option(message)) => Error::Option(format!("{step}: {message}")),
+        (HelmVersion::V4, Error::Chart(message)) => Error::Chart(format!("{step}: {message}")),
+        (HelmVersion::V4, Error::Values(message)) => Error::Values(format!("{step}: {message}")),
+        (_, error) => error,
     }
 }
 
@@ -243,7 +261,7 @@ fn output(rendered: &Rendered, options: &Options<'_>) -> Result<String, Error> {
     if options.show_only.is_empty() {
         Ok(output)
     } else {
-        manifest::show_only(&output, &options.show_only)
+        manifest::show_only(&output, &options.show_only, options.helm_version)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{cell::RefCell, rc::Rc};
 use bytes::Bytes;
 use tree::Budget;
 
-use crate::{Dict, Error, Value};
+use crate::{Dict, Error, HelmVersion, Value};
 
 pub(crate) use coalesce::coalesce_last;
 pub(crate) use dependencies::process_dependencies;
@@ -41,20 +41,29 @@ pub struct Sources {
 impl Sources {
     /// Merges all values to one map.
     /// Fails if a file is not a YAML map, a setting is invalid, or a file of a setting cannot be read.
-    pub fn merge(&self, read: Option<ReadFile<'_>>, budget: &Budget) -> Result<Dict, Error> {
+    pub fn merge(
+        &self,
+        read_file: Option<ReadFile<'_>>,
+        helm: HelmVersion,
+        budget: &Budget,
+    ) -> Result<Dict, Error> {
         let base = table();
         for (name, text) in &self.files {
             let failed = |error| Error::Values(format!("failed to parse {name}: {error}"));
-            if let Value::Dict(over) = read_map(text, budget).map_err(failed)? {
+            if let Value::Dict(over) = read(text, helm, budget).map_err(failed)? {
                 merge_over(&base, &over);
             }
         }
         for text in &self.json {
+            if helm.is_four() && text.trim().starts_with('{') {
+                merge_over(&base, &json_object(text, budget)?);
+                continue;
+            }
             let failed = |_| Error::Values(format!("failed parsing --set-json data {text}"));
             set::parse(text, &base, &set::Mode::Json).map_err(failed)?;
         }
         let missing = |path: &str| Err(format!("open {path}: no such file or directory").into());
-        let read = read.unwrap_or(&missing);
+        let read = read_file.unwrap_or(&missing);
         let others = [
             ("--set", set::Mode::Typed, &self.set),
             ("--set-string", set::Mode::Text, &self.string),
@@ -75,9 +84,21 @@ pub(crate) fn table() -> Dict {
     Rc::default()
 }
 
+/// Parses an object of `--set-json`, which Helm 4 accepts beside `key=value`.
+fn json_object(text: &str, budget: &Budget) -> Result<Dict, Error> {
+    let failed = || Error::Values(format!("failed parsing --set-json data JSON: {text}"));
+    match crate::functions::read_json(text.trim(), budget) {
+        Ok(Value::Dict(object)) => Ok(object),
+        Ok(_) | Err(_) => Err(failed()),
+    }
+}
+
 /// Error of a values file, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
+    /// An invalid document, in the words of Helm 4.
+    #[error("cannot unmarshal yaml document: {0}")]
+    Document(Box<ReadError>),
     #[error("{}", yaml_words(.0))]
     Yaml(yaml::Error),
     #[error(
@@ -90,6 +111,47 @@ pub(crate) enum ReadError {
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a table")]
 pub(crate) struct NotATable(String);
+
+/// Parses the values of a file. Helm 3 reads the first document only, Helm 4 merges all documents, later ones over earlier ones.
+pub(crate) fn read(text: &[u8], helm: HelmVersion, budget: &Budget) -> Result<Value, ReadError> {
+    if !helm.is_four() {
+        return read_map(text, budget);
+    }
+    let failed = |error| ReadError::Document(Box::new(error));
+    let mut documents = documents(text).into_iter();
+    let first = documents.next().unwrap_or_default();
+    let merged = read_map(first, budget).map_err(failed)?;
+    for document in documents {
+        if let (Value::Dict(base), Value::Dict(over)) = (&merged, read_map(document, budget).map_err(failed)?)
+        {
+            merge_over(base, &over);
+        }
+    }
+    Ok(merged)
+}
+
+/// Splits a file at its separators as Kubernetes does: lines of `---`, which may have a comment. A separator at the beginning
+/// remains in the document.
+fn documents(text: &[u8]) -> Vec<&[u8]> {
+    let is_separator = |line: &[u8]| {
+        let rest = line.strip_prefix(b"---").map(<[u8]>::trim_ascii);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"#"))
+    };
+    let mut documents = Vec::new();
+    let (mut begin, mut at) = (0, 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let end = at + line.len();
+        if is_separator(line) && at > begin {
+            documents.push(text.get(begin..at).unwrap_or_default());
+            begin = end;
+        }
+        at = end;
+    }
+    if begin < text.len() {
+        documents.push(text.get(begin..).unwrap_or_default());
+    }
+    documents
+}
 
 /// Parses values: a map whose numbers are floats. An empty file is an empty map.
 pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, ReadError> {

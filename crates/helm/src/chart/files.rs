@@ -9,7 +9,7 @@ use tree::Budget;
 use super::{File, glob::files_pattern};
 use crate::template::FunctionError;
 use crate::{
-    Dict, Object, Value,
+    Dict, HelmVersion, Object, Value,
     template::{Signature, Type},
 };
 
@@ -19,16 +19,18 @@ const PATTERN_STEPS: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<Rc<str>, Bytes>,
+    helm: HelmVersion,
     /// All files as a map, made at the first use.
     map: OnceCell<Value>,
 }
 
 impl Files {
     #[must_use]
-    pub fn new(files: &[File]) -> Self {
+    pub fn new(files: &[File], helm: HelmVersion) -> Self {
         let entry = |file: &File| (Rc::from(file.name.as_str()), file.data.clone());
         Self {
             files: files.iter().map(entry).collect(),
+            helm,
             map: OnceCell::new(),
         }
     }
@@ -56,6 +58,7 @@ impl Files {
         }
         Ok(Self {
             files,
+            helm: self.helm,
             map: OnceCell::new(),
         })
     }
@@ -64,6 +67,9 @@ impl Files {
         let Some(data) = self.files.get(name) else {
             return Ok(Value::Strings(Rc::default()));
         };
+        if data.is_empty() && self.helm.is_four() {
+            return Ok(Value::Strings(Rc::default()));
+        }
         if data.is_empty() {
             return Err("runtime error: index out of range [-1]".into());
         }

@@ -2,13 +2,14 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use tree::Budget;
+use tree::{Budget, TreePath};
 
 use super::{
     Chart, ChartPath, File,
     archive::{self, MAX_CHART, MAX_FILE, Unpacked},
+    metadata,
 };
-use crate::Error;
+use crate::{Error, HelmVersion, fields::Fields};
 
 const MAX_DEPTH: u32 = 20;
 
@@ -19,14 +20,16 @@ const MAX_VALUES: u64 = 16 << 20;
 /// A chart that is being built with its subcharts, which share one limit.
 pub(super) struct Loading<'a> {
     budget: &'a Budget,
+    helm: HelmVersion,
     unpacked: Unpacked,
     values: Cell<u64>,
 }
 
 /// Builds a chart from its files, and from the archives among them.
-pub(super) fn from_files(files: Vec<File>, budget: &Budget) -> Result<Chart, Error> {
+pub(super) fn from_files(files: Vec<File>, helm: HelmVersion, budget: &Budget) -> Result<Chart, Error> {
     let loading = Loading {
         budget,
+        helm,
         unpacked: Unpacked::default(),
         values: Cell::new(0),
     };
@@ -38,7 +41,53 @@ pub(super) fn from_files(files: Vec<File>, budget: &Budget) -> Result<Chart, Err
     chart(files, 0, &loading)
 }
 
+/// Checks the API version of a chart before its other fields, as Helm 4 does.
+pub(super) fn check_api_version(
+    files: &[File],
+    path: &TreePath,
+    is_archive: bool,
+    budget: &Budget,
+) -> Result<(), Error> {
+    const METADATA: &str = "Chart.yaml";
+    let failed = |message: String| Err(Error::Chart(message));
+    let Some(file) = files.iter().find(|file| file.name == METADATA) else {
+        let file = path.child(METADATA);
+        return failed(if is_archive {
+            format!("unable to detect chart version, no {METADATA} found")
+        } else {
+            format!("unable to detect chart at {file}: open {file}: no such file or directory")
+        });
+    };
+    let map = metadata::read_map(&file.data, METADATA, "loader.chartBase", budget)?;
+    let fields = Fields {
+        map: &map,
+        kind: "chartBase",
+        above: None,
+    };
+    let mut version = String::new();
+    fields
+        .text("apiVersion", &mut version)
+        .map_err(|error| Error::Chart(format!("cannot load {METADATA}: {error}")))?;
+    match version.as_str() {
+        "" | "v1" | "v2" => Ok(()),
+        "v3" => failed("invalid chart apiVersion".to_owned()),
+        _ => failed("unsupported chart version".to_owned()),
+    }
+}
+
 impl Loading<'_> {
+    /// Names the types in errors of metadata as the version of Helm does.
+    fn words(&self, error: Error) -> Error {
+        match error {
+            Error::Chart(message) if self.helm.is_four() => Error::Chart(
+                message
+                    .replace("of type chart.", "of type v2.")
+                    .replace("*chart.", "*v2."),
+            ),
+            error => error,
+        }
+    }
+
     /// Counts a file that is read as YAML.
     fn reads(&self, file: &File) -> Result<(), Error> {
         let total = self.values.get().saturating_add(file.data.len() as u64);
@@ -64,7 +113,8 @@ fn chart(files: Vec<File>, depth: u32, loading: &Loading<'_>) -> Result<Chart, E
     let mut has_metadata = false;
     for file in files.iter().filter(|file| file.name == "Chart.yaml") {
         loading.reads(file)?;
-        chart.metadata.read(&file.data, "Chart.yaml", budget)?;
+        let read = chart.metadata.read(&file.data, "Chart.yaml", budget);
+        read.map_err(|error| loading.words(error))?;
         has_metadata = true;
         if chart.metadata.api_version.is_empty() {
             chart.metadata.api_version = "v1".to_owned();
@@ -77,7 +127,7 @@ fn chart(files: Vec<File>, depth: u32, loading: &Loading<'_>) -> Result<Chart, E
     if !has_metadata {
         return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
     }
-    chart.metadata.validate()?;
+    chart.metadata.validate(loading.helm)?;
     chart.home = ChartPath::new(chart.name());
     for (name, files) in charts {
         if name.starts_with(['_', '.']) {
@@ -117,18 +167,21 @@ fn assign(
     match file.name.as_str() {
         "Chart.yaml" => {}
         // Locked versions matter only when charts are fetched.
-        "Chart.lock" => super::metadata::check(&file.data, "Chart.lock", budget)?,
+        "Chart.lock" => {
+            metadata::check(&file.data, "Chart.lock", budget).map_err(|error| loading.words(error))?;
+        }
         "values.yaml" => {
             let failed = |error| Error::Chart(format!("cannot load values.yaml: {error}"));
-            chart.values = crate::values::read_map(&file.data, budget).map_err(failed)?;
+            chart.values = crate::values::read(&file.data, loading.helm, budget).map_err(failed)?;
         }
         "values.schema.json" => chart.schema = Some(file.data),
         "requirements.yaml" | "requirements.lock" => {
-            if file.name == "requirements.yaml" {
-                chart.metadata.read(&file.data, &file.name, budget)?;
+            let read = if file.name == "requirements.yaml" {
+                chart.metadata.read(&file.data, &file.name, budget)
             } else {
-                super::metadata::check(&file.data, &file.name, budget)?;
-            }
+                metadata::check(&file.data, &file.name, budget)
+            };
+            read.map_err(|error| loading.words(error))?;
             if is_v1 {
                 chart.files.push(file);
             } else {
@@ -160,7 +213,8 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, loading: &Loading<'_>) -> 
         return match files.first() {
             Some(file) if file.name == name => {
                 let (unpacked, budget) = (&loading.unpacked, loading.budget);
-                let inner = archive::files(&file.data, MAX_CHART, MAX_FILE, unpacked, budget)?;
+                let max_file = loading.helm.pick(MAX_FILE, MAX_CHART);
+                let inner = archive::files(&file.data, MAX_CHART, max_file, unpacked, budget)?;
                 chart(inner, depth.saturating_add(1), loading)
             }
             file => Err(Error::Chart(format!(

@@ -7,7 +7,7 @@ use tree::Budget;
 use yaml::{Map, Value};
 
 use crate::{
-    Error,
+    Error, HelmVersion,
     fields::{FieldError, Fields, json_type},
     version,
 };
@@ -96,7 +96,7 @@ pub fn identity(data: &[u8], budget: &Budget) -> Result<(String, String), Error>
     if metadata.api_version.is_empty() {
         metadata.api_version = "v1".to_owned();
     }
-    metadata.validate()?;
+    metadata.validate(HelmVersion::default())?;
     Ok((metadata.name, metadata.version))
 }
 
@@ -105,6 +105,14 @@ pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Erro
 }
 
 impl Metadata {
+    /// Stops sharing the dependencies with other copies of the chart.
+    pub(crate) fn own_dependencies(&mut self) {
+        for one in self.dependencies.iter_mut().flatten() {
+            let copy = one.borrow().clone();
+            *one = Rc::new(RefCell::new(copy));
+        }
+    }
+
     /// Reads a file; its fields replace earlier ones.
     pub(super) fn read(&mut self, data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
         let map = read_map(data, file, "chart.Metadata", budget)?;
@@ -150,7 +158,7 @@ impl Metadata {
     }
 
     /// Cleans the strings and validates the metadata as Helm does.
-    pub(super) fn validate(&mut self) -> Result<(), Error> {
+    pub(super) fn validate(&mut self, helm: HelmVersion) -> Result<(), Error> {
         let strings = [
             &mut self.name,
             &mut self.description,
@@ -166,17 +174,20 @@ impl Metadata {
             .chain(self.sources.iter_mut().flatten())
             .chain(self.keywords.iter_mut().flatten())
             .for_each(clean);
-        self.complaint().map_or(Ok(()), |message| {
+        self.complaint(helm).map_or(Ok(()), |message| {
             Err(Error::Chart(format!("validation: {message}")))
         })
     }
 
-    fn complaint(&mut self) -> Option<String> {
+    fn complaint(&mut self, helm: HelmVersion) -> Option<String> {
         if self.api_version.is_empty() {
             return Some("chart.metadata.apiVersion is required".to_owned());
         }
         if self.name.is_empty() {
             return Some("chart.metadata.name is required".to_owned());
+        }
+        if helm.is_four() && matches!(self.name.as_str(), "." | "..") {
+            return Some(format!("chart.metadata.name {:?} is not allowed", self.name));
         }
         if self.name.contains('/') {
             return Some(format!("chart.metadata.name {:?} is invalid", self.name));

@@ -9,7 +9,7 @@ use versions::Version;
 use yaml::Value;
 
 use super::{Chart, Dependency, File, archive, directory, metadata};
-use crate::{Error, values::Sources};
+use crate::{Error, HelmVersion, values::Sources};
 
 const METADATA: &str = "Chart.yaml";
 const VALUES: &str = "values.yaml";
@@ -53,7 +53,7 @@ impl Package {
     }
 
     fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
-        let chart = Chart::from_files(files.clone(), budget)?;
+        let chart = Chart::from_files(files.clone(), HelmVersion::default(), budget)?;
         let lock = LOCKS
             .iter()
             .find_map(|lock| files.iter().find(|file| file.name == *lock));
@@ -208,7 +208,7 @@ fn merged(files: Vec<(String, Bytes)>, budget: &Budget) -> Result<Value, Error> 
         files,
         ..Sources::default()
     };
-    let merged = crate::Value::Dict(sources.merge(None, budget)?);
+    let merged = crate::Value::Dict(sources.merge(None, HelmVersion::V3, budget)?);
     merged
         .to_yaml(budget)
         .map_err(|error| Error::Values(error.to_string()))

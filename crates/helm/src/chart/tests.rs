@@ -10,7 +10,12 @@ fn mem(files: &[(&str, &str)]) -> Mem {
 }
 
 fn load(files: &[(&str, &str)]) -> Result<Chart, Error> {
-    Chart::load(&mem(files), &TreePath::root(), &Budget::default())
+    Chart::load(
+        &mem(files),
+        &TreePath::root(),
+        HelmVersion::V3,
+        &Budget::default(),
+    )
 }
 
 fn error(files: &[(&str, &str)]) -> String {
@@ -70,7 +75,7 @@ fn load_sorts_files_into_fields() {
     let crds: Vec<String> = chart.crds().into_iter().map(|(path, _)| path).collect();
     assert_eq!(crds, ["c/crds/x.yaml", "c/charts/c/crds/y.JSON"]);
     assert_eq!(
-        chart.check_installable().unwrap_err().to_string(),
+        chart.check_installable(HelmVersion::V3).unwrap_err().to_string(),
         "library charts are not installable"
     );
 }
@@ -167,7 +172,7 @@ fn load_refuses_invalid_charts() {
     let chart = load(&[("Chart.yaml", &asking)]).unwrap();
     assert!(
         chart
-            .check_installable()
+            .check_installable(HelmVersion::V3)
             .unwrap_err()
             .to_string()
             .ends_with("missing in charts/ directory: a")
@@ -256,7 +261,7 @@ fn files_glob_finds_files() {
         name: (*name).to_owned(),
         data: Bytes::from(format!("of {name}\n")),
     };
-    let files = Files::new(&names.iter().map(file).collect::<Vec<_>>());
+    let files = Files::new(&names.iter().map(file).collect::<Vec<_>>(), HelmVersion::V3);
     for (pattern, expected) in [
         ("*", vec!["a.txt", "x{y"]),
         ("**", names.to_vec()),
@@ -288,7 +293,7 @@ fn files_methods_return_contents() {
         name: name.to_owned(),
         data: Bytes::from(text),
     };
-    let files = Files::new(&[file("d/a", "1\n\n2\n"), file("empty", "")]);
+    let files = Files::new(&[file("d/a", "1\n\n2\n"), file("empty", "")], HelmVersion::V3);
     let call =
         |method: &str, name: &str| format!("{:?}", files.call(method, &[Value::string(name)]).unwrap());
     assert_eq!(call("Get", "d/a"), r#"Ok("1\n\n2\n")"#);
@@ -305,7 +310,12 @@ fn files_methods_return_contents() {
 
 fn unpacked(files: &[(&str, &[u8])]) -> Result<Chart, Error> {
     let tree = Mem::from_files([("c.tgz", tar_gz(files))]).unwrap();
-    Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default())
+    Chart::load(
+        &tree,
+        &TreePath::parse("c.tgz").unwrap(),
+        HelmVersion::V3,
+        &Budget::default(),
+    )
 }
 
 #[test]
@@ -397,7 +407,13 @@ fn load_refuses_archives_over_the_limits() {
         bomb = tar_gz(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/c.tgz", &bomb)]);
     }
     let tree = Mem::from_files([("c.tgz", bomb)]).unwrap();
-    let got = Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default()).unwrap_err();
+    let got = Chart::load(
+        &tree,
+        &TreePath::parse("c.tgz").unwrap(),
+        HelmVersion::V3,
+        &Budget::default(),
+    )
+    .unwrap_err();
     assert!(got.to_string().contains("deeper than 20"), "{got}");
 }
 
@@ -443,7 +459,7 @@ fn links_in_circles_end() {
         std::os::unix::fs::symlink(".", dir.path().join(name)).unwrap();
     }
     let tree = Disk::open(dir.path(), &Limits::default()).unwrap();
-    let got = Chart::load(&tree, &TreePath::root(), &Budget::default())
+    let got = Chart::load(&tree, &TreePath::root(), HelmVersion::V3, &Budget::default())
         .unwrap_err()
         .to_string();
     assert_eq!(got, "a: links lead in a circle");
@@ -460,7 +476,7 @@ fn load_refuses_large_files_before_reading_them() {
         ..Limits::default()
     };
     let tree = Disk::open(dir.path(), &limits).unwrap();
-    let error = Chart::load(&tree, &TreePath::root(), &Budget::default()).unwrap_err();
+    let error = Chart::load(&tree, &TreePath::root(), HelmVersion::V3, &Budget::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "chart file \"big\" is larger than the maximum file size 5242880"
@@ -529,8 +545,13 @@ fn archives_in_archives_share_the_limits_of_a_chart() {
     outer.push(("c/Chart.yaml", META.as_bytes()));
     let load = |data: Vec<u8>| {
         let tree = Mem::from_files([("c.tgz", data)]).unwrap();
-        Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default())
-            .map_err(|error| error.to_string())
+        Chart::load(
+            &tree,
+            &TreePath::parse("c.tgz").unwrap(),
+            HelmVersion::V3,
+            &Budget::default(),
+        )
+        .map_err(|error| error.to_string())
     };
     let error = load(tar_gz(&outer)).unwrap_err();
     assert!(

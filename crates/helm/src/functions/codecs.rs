@@ -47,6 +47,12 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromToml", TEXT, from_toml),
 ];
 
+/// The functions that Helm 4 adds: they fail where those without `must` return something else.
+pub(super) const TABLE_OF_4: &[Entry] = &[
+    fixed("mustToYaml", ANY, must_to_yaml),
+    fixed("mustToToml", ANY, must_to_toml),
+];
+
 /// Returns an empty string for values that JSON and YAML cannot represent; other errors are returned.
 fn quiet(error: FunctionError) -> Answer {
     match error {
@@ -98,13 +104,25 @@ fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -
 
 /// Converts through JSON: floats without a fraction become integers, invalid UTF-8 is replaced.
 fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let mut data = match data(context, arguments) {
+    let data = match data(context, arguments) {
         Ok(data) => data,
         Err(error) => return quiet(error),
     };
     if has_controls(&data) {
         return Ok(Value::string(""));
     }
+    yaml_text(context, data)
+}
+
+fn must_to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let data = data(context, arguments)?;
+    if has_controls(&data) {
+        return Err("yaml: control characters are not allowed".into());
+    }
+    yaml_text(context, data)
+}
+
+fn yaml_text(context: &Context<'_>, mut data: yaml::Value) -> Answer {
     whole_numbers(&mut data);
     let text = yaml::print::goyaml(&data);
     made(context, text.strip_suffix('\n').unwrap_or(&text))
@@ -241,10 +259,15 @@ fn to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
         return Err("reflect: call of reflect.Value.Type on zero Value".into());
     }
-    match toml::write(context, any(arguments, 0)) {
-        Ok(text) => made(context, &text),
-        Err(error) => error_as_value(error, |error| Value::string(error.into_message())),
+    must_to_toml(context, arguments)
+        .or_else(|error| error_as_value(error, |error| Value::string(error.into_message())))
+}
+
+fn must_to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
+        return Err("reflect: call of reflect.Value.Type on zero Value".into());
     }
+    made(context, &toml::write(context, any(arguments, 0))?)
 }
 
 fn from_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {

@@ -10,7 +10,7 @@ use go::regexp::Regexp;
 use tree::Budget;
 
 use crate::{
-    Dict, Value,
+    Dict, HelmVersion, Value,
     template::{
         FunctionError,
         weight::{self, STRING},
@@ -94,6 +94,7 @@ impl<'a> Meter<'a> {
 pub(super) struct Context<'a> {
     pub(super) budget: &'a Budget,
     pub(super) environment: &'a dyn Environment,
+    pub(super) helm: HelmVersion,
     pub(super) changed: &'a Changed,
     pub(super) changes: Cell<bool>,
     pub(super) expressions: &'a Expressions,

@@ -146,9 +146,12 @@ fn pad(out: &mut String, by: usize, line: &str) {
     out.push('\n');
 }
 
+/// Parses JSON, whose numbers are floats.
+pub(crate) fn read_json(text: &str, budget: &Budget) -> Result<Value, FunctionError> {
+    read(&Meter::new(budget, weight::limit(budget)), text)
+}
+
 /// Returns Go's error for a string that is not JSON; `None` if it is.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
-    read(&Meter::new(budget, weight::limit(budget)), text)
-        .err()
-        .map(FunctionError::into_message)
+    read_json(text, budget).err().map(FunctionError::into_message)
 }

@@ -2,7 +2,7 @@
 
 use std::{any::Any, rc::Rc};
 
-use versions::{Constraint, Version};
+use versions::{Constraint, Version, VersionError};
 
 use super::{
     arguments::text,
@@ -17,17 +17,47 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("semverCompare", &[Type::String, Type::String], compare),
 ];
 
-fn semver(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let version = Version::parse(text(arguments, 0))?;
+/// Maximum lengths and number of alternatives of the library of Helm 4; Helm 3 has none, and ours apply.
+const MAX_VERSION: usize = 256;
+const MAX_CONSTRAINT: usize = 512;
+const MAX_GROUPS: usize = 32;
+
+fn version(context: &Context<'_>, given: &str) -> Result<Version, FunctionError> {
+    if context.helm.is_four() && given.len() > MAX_VERSION {
+        return Err(format!("version string is too long (max {MAX_VERSION} bytes)").into());
+    }
+    Ok(Version::parse(given)?)
+}
+
+fn constraint(context: &Context<'_>, given: &str) -> Result<Constraint, FunctionError> {
+    if !context.helm.is_four() {
+        return Ok(Constraint::parse(given)?);
+    }
+    if given.len() > MAX_CONSTRAINT {
+        return Err(format!("constraint string is too long (max {MAX_CONSTRAINT} bytes)").into());
+    }
+    if given.matches("||").count() >= MAX_GROUPS {
+        return Err(format!("too many constraint groups (max {MAX_GROUPS})").into());
+    }
+    Constraint::parse(given).map_err(|error| match error {
+        VersionError::ImproperConstraint(given) => {
+            format!("improper constraint: {}", go::strconv::quote(&given)).into()
+        }
+        error => error.into(),
+    })
+}
+
+fn semver(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let version = version(context, text(arguments, 0))?;
     let plain = false;
     Ok(Semver { version, plain }.object())
 }
 
 fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.text(text(arguments, 0).len().saturating_mul(64))?;
-    let constraint = Constraint::parse(text(arguments, 0))?;
+    let constraint = constraint(context, text(arguments, 0))?;
     Ok(Value::Bool(
-        constraint.matches(&Version::parse(text(arguments, 1))?),
+        constraint.matches(&version(context, text(arguments, 1))?),
     ))
 }
 

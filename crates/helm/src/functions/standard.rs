@@ -11,12 +11,12 @@ use super::{
     arguments::text,
     certificates, codecs,
     context::{Changed, Context, Environment, Expressions, Meter},
-    crypto, dicts, encoding, flow, lists, numbers, paths, random, regexes, semver, strings,
+    crypto, dicts, durations, encoding, flow, lists, numbers, paths, random, regexes, semver, strings,
     table::Entry,
     time, types, urls, words,
 };
 use crate::{
-    Value,
+    HelmVersion, Value,
     template::{Executor, FunctionError, Functions, Signature, Type},
 };
 
@@ -67,6 +67,8 @@ static ENTRIES: LazyLock<Vec<&'static Entry>> = LazyLock::new(|| {
         urls::TABLE,
         paths::TABLE,
         codecs::TABLE,
+        durations::TABLE,
+        codecs::TABLE_OF_4,
     ];
     tables.into_iter().flatten().collect()
 });
@@ -75,6 +77,12 @@ static NUMBERS: LazyLock<HashMap<&'static str, u16, BuildHasherDefault<Names>>> 
     let own = [("include", INCLUDE), ("tpl", TPL), ("lookup", LOOKUP)];
     let others = ENTRIES.iter().map(|entry| entry.name).zip(OTHERS..);
     own.into_iter().chain(others).collect()
+});
+
+/// The number of the first function that Helm 3 doesn't have.
+static FIRST_OF_4: LazyLock<u16> = LazyLock::new(|| {
+    let new = durations::TABLE.len() + codecs::TABLE_OF_4.len();
+    u16::try_from(ENTRIES.len() - new).map_or(u16::MAX, |before| before.saturating_add(OTHERS))
 });
 
 /// All functions of the tables.
@@ -97,15 +105,17 @@ const FOUR_TEXTS: Signature = Signature::fixed(&[Type::String, Type::String, Typ
 /// this is dropped: take values out before.
 pub struct Standard<'a> {
     environment: &'a dyn Environment,
+    helm: HelmVersion,
     changed: Changed,
     expressions: Expressions,
 }
 
 impl<'a> Standard<'a> {
     #[must_use]
-    pub fn new(environment: &'a dyn Environment) -> Self {
+    pub fn new(environment: &'a dyn Environment, helm: HelmVersion) -> Self {
         Self {
             environment,
+            helm,
             changed: RefCell::default(),
             expressions: RefCell::default(),
         }
@@ -125,7 +135,8 @@ impl Drop for Standard<'_> {
 
 impl Functions for Standard<'_> {
     fn find(&self, name: &str) -> Option<u16> {
-        NUMBERS.get(name).copied()
+        let found = NUMBERS.get(name).copied()?;
+        (self.helm.is_four() || found < *FIRST_OF_4).then_some(found)
     }
 
     fn signature(&self, function: u16) -> Signature {
@@ -146,6 +157,7 @@ impl Functions for Standard<'_> {
             let context = Context {
                 budget: executor.budget(),
                 environment: self.environment,
+                helm: self.helm,
                 changed: &self.changed,
                 changes: Cell::new(false),
                 expressions: &self.expressions,

@@ -6,7 +6,7 @@ use tree::Budget;
 
 use super::{Environment, Standard};
 use crate::{
-    Value,
+    HelmVersion, Value,
     template::{Executor, ParseBuffers, Set},
 };
 
@@ -52,7 +52,7 @@ fn render_in<E: Environment>(
 ) -> Result<String, String> {
     tree::on_deep_stack(|| {
         let environment = environment();
-        let functions = Standard::new(&environment);
+        let functions = Standard::new(&environment, HelmVersion::V3);
         let mut set = Set::new();
         set.parse(NAME, text, &functions, &mut ParseBuffers::default())
             .map_err(|error| error.to_string())?;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::context::Context;
-use crate::Value;
 use crate::template::FunctionError;
+use crate::{HelmVersion, Value};
 
 const DEPTH: usize = 200;
 
@@ -12,6 +12,7 @@ pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, Func
     let value = value.to_yaml(context.budget)?;
     let mut writer = Writer {
         out: String::new(),
+        helm: context.helm,
         limit: usize::try_from(context.budget.limits().bytes).unwrap_or(usize::MAX),
     };
     match &value {
@@ -26,6 +27,7 @@ pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, Func
 
 struct Writer {
     out: String,
+    helm: HelmVersion,
     /// Maximum number of bytes: the header of each table repeats the keys above it.
     limit: usize,
 }
@@ -147,7 +149,7 @@ impl Writer {
             yaml::Value::Bool(value) => self.out.push_str(&value.to_string()),
             yaml::Value::Int(value) => self.out.push_str(&value.to_string()),
             yaml::Value::UInt(value) => self.out.push_str(&value.to_string()),
-            yaml::Value::Float(value) => self.out.push_str(&float(*value)),
+            yaml::Value::Float(value) => self.out.push_str(&float(*value, self.helm)),
             yaml::Value::String(given) => self.out.push_str(&text(given)),
             yaml::Value::Seq(items) => {
                 self.out.push('[');
@@ -181,16 +183,21 @@ impl Writer {
     }
 }
 
-/// Prints a float, always with a point.
-fn float(value: f64) -> String {
+/// Prints a float, always with a point or, in Helm 4, an exponent.
+fn float(value: f64, helm: HelmVersion) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    let text = value.to_string();
-    if text.contains('.') { text } else { text + ".0" }
+    let verb = helm.pick('f', 'g');
+    let text = go::strconv::format_float(value, verb, None);
+    if text.contains(['.', 'e']) {
+        text
+    } else {
+        text + ".0"
+    }
 }
 
 pub(super) fn read(text: &str) -> Result<Value, FunctionError> {

@@ -2,7 +2,12 @@ use super::*;
 
 fn sorted(files: &[(&str, &str)]) -> Result<(Sorted, Vec<String>), String> {
     let mut warnings = Vec::new();
-    let sorted = sort(files.iter().copied(), &mut warnings, &Budget::default());
+    let sorted = sort(
+        files.iter().copied(),
+        HelmVersion::V3,
+        &mut warnings,
+        &Budget::default(),
+    );
     sorted
         .map(|sorted| (sorted, warnings))
         .map_err(|error| error.to_string())
@@ -21,7 +26,7 @@ fn split_separates_documents_at_lines() {
         ("", &[]),
     ];
     for (text, expected) in table {
-        assert_eq!(split(text), *expected, "{text:?}");
+        assert_eq!(split(text, HelmVersion::V3), *expected, "{text:?}");
     }
 }
 
@@ -135,7 +140,7 @@ fn show_only_selects_templates() {
     }
     let show = |paths: &[&str]| {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        show_only(&output, &paths).map_err(|error| error.to_string())
+        show_only(&output, &paths, HelmVersion::V3).map_err(|error| error.to_string())
     };
     let one = |path: &str| format!("---\n# Source: {path}\nkind: X\n");
     assert_eq!(show(&["templates/*.yaml"]), Ok(one("c/templates/a.yaml")));
@@ -165,6 +170,6 @@ fn split_agrees_with_the_regular_expression_of_helm() {
     for text in texts {
         let parts = separator.split(text.trim()).filter(|one| !one.is_empty());
         let expected: Vec<&str> = parts.map(str::trim).collect();
-        assert_eq!(super::split(&text), expected, "{text:?}");
+        assert_eq!(super::split(&text, HelmVersion::V3), expected, "{text:?}");
     }
 }

@@ -8,15 +8,15 @@ use super::{
 };
 use crate::template::FunctionError;
 use crate::{
-    Error, List, Object, Value,
+    Error, HelmVersion, List, Object, Value,
     template::{Signature, Type},
 };
 
-/// The version of Helm that templates see.
-const HELM_VERSION: &str = "v3.19.4";
+/// The version of Kubernetes whose client library Helm 4 is built with.
+const CLIENT_VERSION: &str = "v1.37";
 
-/// The API versions that Helm assumes without a cluster.
-const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 \
+/// The API versions that Helm 3 assumes without a cluster.
+const API_VERSIONS_3: &str = "v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 \
     admissionregistration.k8s.io/v1beta1 internal.apiserver.k8s.io/v1alpha1 apps/v1 apps/v1beta1 apps/v1beta2 \
     authentication.k8s.io/v1 authentication.k8s.io/v1alpha1 authentication.k8s.io/v1beta1 authorization.k8s.io/v1 \
     authorization.k8s.io/v1beta1 autoscaling/v1 autoscaling/v2 autoscaling/v2beta1 autoscaling/v2beta2 batch/v1 \
@@ -31,12 +31,30 @@ const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistra
     scheduling.k8s.io/v1 storage.k8s.io/v1beta1 storage.k8s.io/v1 storage.k8s.io/v1alpha1 \
     storagemigration.k8s.io/v1alpha1 apiextensions.k8s.io/v1beta1 apiextensions.k8s.io/v1";
 
+/// The API versions that Helm 4 assumes without a cluster.
+const API_VERSIONS_4: &str = "v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 admissionregistration.k8s.io/v1beta1 \
+    internal.apiserver.k8s.io/v1alpha1 apps/v1 apps/v1beta1 apps/v1beta2 authentication.k8s.io/v1 \
+    authentication.k8s.io/v1alpha1 authentication.k8s.io/v1beta1 authorization.k8s.io/v1 \
+    authorization.k8s.io/v1beta1 autoscaling/v1 autoscaling/v2 batch/v1 batch/v1beta1 certificates.k8s.io/v1 \
+    certificates.k8s.io/v1beta1 certificates.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 \
+    coordination.k8s.io/v1beta1 coordination.k8s.io/v1 discovery.k8s.io/v1 discovery.k8s.io/v1beta1 events.k8s.io/v1 \
+    events.k8s.io/v1beta1 extensions/v1beta1 flowcontrol.apiserver.k8s.io/v1 flowcontrol.apiserver.k8s.io/v1beta1 \
+    flowcontrol.apiserver.k8s.io/v1beta2 flowcontrol.apiserver.k8s.io/v1beta3 lifecycle.k8s.io/v1alpha1 \
+    networking.k8s.io/v1 networking.k8s.io/v1beta1 node.k8s.io/v1 node.k8s.io/v1alpha1 node.k8s.io/v1beta1 policy/v1 \
+    policy/v1beta1 rbac.authorization.k8s.io/v1 rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1alpha1 \
+    resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1beta1 resource.k8s.io/v1alpha3 \
+    scheduling.k8s.io/v1alpha3 scheduling.k8s.io/v1beta1 scheduling.k8s.io/v1 storage.k8s.io/v1beta1 \
+    storage.k8s.io/v1 storage.k8s.io/v1alpha1 storagemigration.k8s.io/v1 storagemigration.k8s.io/v1beta1 \
+    apiextensions.k8s.io/v1beta1 apiextensions.k8s.io/v1";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// With all its parts, such as `v1.33.0`.
+    /// The numbers, such as `v1.33.0`.
     pub version: String,
     pub major: String,
     pub minor: String,
+    /// The version as given, with its suffix, such as `v1.33.0-gke.1`.
+    given: String,
 }
 
 /// An invalid Kubernetes version, as Helm reports it.
@@ -100,10 +118,12 @@ impl KubeVersion {
             .map(number)
             .collect::<Result<Vec<_>, _>>()?;
         let part = |n: usize| numbers.get(n).cloned().unwrap_or_default();
+        let v = if text.starts_with('v') { "" } else { "v" };
         Ok(Self {
             version: format!("v{}", numbers.join(".")),
             major: part(0),
             minor: part(1),
+            given: format!("{v}{text}"),
         })
     }
 }
@@ -112,118 +132,154 @@ impl KubeVersion {
 pub(super) struct Capabilities {
     pub(super) kube_version: KubeVersion,
     api_versions: Vec<String>,
+    helm: HelmVersion,
 }
 
 impl Capabilities {
     pub(super) fn new(options: &Options<'_>) -> Result<Self, Error> {
+        let helm = options.helm_version;
         let given = options.kube_version.as_deref();
-        let version = given.filter(|given| !given.is_empty()).unwrap_or("1.20.0");
+        let version = given
+            .filter(|given| !given.is_empty())
+            .unwrap_or(helm.kube_version());
         let kube_version = KubeVersion::parse(version)
             .map_err(|words| Error::Option(format!("invalid kube version '{version}': {words}")))?;
         let own = if options.only_api_versions {
             ""
         } else {
-            API_VERSIONS
+            helm.pick(API_VERSIONS_3, API_VERSIONS_4)
         };
         let own = own.split_whitespace().map(str::to_owned);
         Ok(Self {
             kube_version,
             api_versions: own.chain(options.api_versions.iter().cloned()).collect(),
+            helm,
         })
     }
 
+    /// Returns the version of Kubernetes as messages name it.
+    pub(super) fn full_kube_version(&self) -> &str {
+        self.kube_version.full(self.helm)
+    }
+
     pub(super) fn value(&self) -> Value {
-        let text = |text: &str| Value::string(text);
-        let KubeVersion {
-            version,
-            major,
-            minor,
-        } = &self.kube_version;
+        let helm = self.helm;
+        let build = build_info(helm);
         let printed = format!(
-            "&{{{{{version} {major} {minor}}} [{}] {{{HELM_VERSION}   }}}}",
-            self.api_versions.join(" ")
+            "{{{} [{}] {}}}",
+            self.kube_version.printed(helm),
+            self.api_versions.join(" "),
+            build.text
         );
-        let versions = VersionSet(Rc::new(self.api_versions.iter().map(|one| text(one)).collect()));
+        let versions = VersionSet {
+            type_name: helm.pick("chartutil.VersionSet", "common.VersionSet"),
+            versions: Rc::new(
+                self.api_versions
+                    .iter()
+                    .map(|one| Value::string(one.as_str()))
+                    .collect(),
+            ),
+        };
         Value::Object(Rc::new(Record {
-            type_name: "*chartutil.Capabilities",
+            type_name: helm.pick("*chartutil.Capabilities", "*common.Capabilities"),
             kind_name: "ptr",
             fields: vec![
                 field(
                     "KubeVersion",
                     "KubeVersion",
-                    Value::Object(Rc::new(self.kube_version.record())),
+                    Value::Object(Rc::new(self.kube_version.record(helm))),
                 ),
                 field("APIVersions", "APIVersions", Value::Object(Rc::new(versions))),
-                field(
-                    "HelmVersion",
-                    "HelmVersion",
-                    Value::Object(Rc::new(helm_record())),
-                ),
+                field("HelmVersion", "HelmVersion", Value::Object(Rc::new(build))),
             ],
+            argument: Some(format!("&{printed}")),
             text: printed,
-            argument: None,
         }))
     }
 }
 
 impl KubeVersion {
-    fn record(&self) -> Record {
+    /// Returns the field `Version`: Helm 4 retains the suffix.
+    fn full(&self, helm: HelmVersion) -> &str {
+        helm.pick(&self.version, &self.given)
+    }
+
+    /// Formats the struct, in Helm 4 with its private field.
+    fn printed(&self, helm: HelmVersion) -> String {
         let KubeVersion {
             version,
             major,
             minor,
+            given,
         } = self;
+        match helm {
+            HelmVersion::V3 => format!("{{{version} {major} {minor}}}"),
+            HelmVersion::V4 => format!("{{{given} {version} {major} {minor}}}"),
+        }
+    }
+
+    fn record(&self, helm: HelmVersion) -> Record {
+        let full = self.full(helm);
         let mut kube = vec![
-            field("Version", "Version", Value::string(version.as_str())),
-            field("Major", "Major", Value::string(major.as_str())),
-            field("Minor", "Minor", Value::string(minor.as_str())),
+            field("Version", "Version", Value::string(full)),
+            field("Major", "Major", Value::string(self.major.as_str())),
+            field("Minor", "Minor", Value::string(self.minor.as_str())),
         ];
-        for method in ["GitVersion", "String"] {
+        for (method, version) in [("GitVersion", full), ("String", &self.version)] {
             kube.push(Field {
                 json: None,
-                ..field(method, "", Value::string(version.as_str()))
+                ..field(method, "", Value::string(version))
             });
         }
         Record {
-            type_name: "chartutil.KubeVersion",
+            type_name: helm.pick("chartutil.KubeVersion", "common.KubeVersion"),
             kind_name: "struct",
             fields: kube,
-            text: version.clone(),
-            argument: Some(format!("{{{version} {major} {minor}}}")),
+            text: self.version.clone(),
+            argument: Some(self.printed(helm)),
         }
     }
 }
 
-fn helm_record() -> Record {
+fn build_info(helm: HelmVersion) -> Record {
+    let release = helm.release();
+    let hidden = |name: &'static str| Field {
+        json: None,
+        ..field(name, "", Value::string(""))
+    };
+    let mut fields = vec![
+        field("Version", "version", Value::string(release)),
+        hidden("GitCommit"),
+        hidden("GitTreeState"),
+        hidden("GoVersion"),
+    ];
+    let mut text = format!("{{{release}   ");
+    if helm.is_four() {
+        fields.push(field(
+            "KubeClientVersion",
+            "kube_client_version",
+            Value::string(CLIENT_VERSION),
+        ));
+        text = format!("{text} {CLIENT_VERSION}");
+    }
     Record {
         type_name: "version.BuildInfo",
         kind_name: "struct",
-        fields: vec![
-            field("Version", "version", Value::string(HELM_VERSION)),
-            Field {
-                json: None,
-                ..field("GitCommit", "", Value::string(""))
-            },
-            Field {
-                json: None,
-                ..field("GitTreeState", "", Value::string(""))
-            },
-            Field {
-                json: None,
-                ..field("GoVersion", "", Value::string(""))
-            },
-        ],
-        text: format!("{{{HELM_VERSION}   }}"),
+        fields,
+        text: format!("{text}}}"),
         argument: None,
     }
 }
 
 #[derive(Debug)]
-struct VersionSet(List);
+struct VersionSet {
+    type_name: &'static str,
+    versions: List,
+}
 
 impl Object for VersionSet {
     fn type_name(&self) -> &str {
-        "chartutil.VersionSet"
+        self.type_name
     }
 
     fn kind_name(&self) -> &'static str {
@@ -245,11 +301,13 @@ impl Object for VersionSet {
             _ => None,
         };
         let wanted = arguments.first().and_then(text);
-        Some(Ok(Value::Bool(self.0.iter().any(|one| text(one) == wanted))))
+        Some(Ok(Value::Bool(
+            self.versions.iter().any(|one| text(one) == wanted),
+        )))
     }
 
     fn as_list(&self) -> Option<List> {
-        Some(self.0.clone())
+        Some(self.versions.clone())
     }
 
     fn print(&self) -> String {
@@ -257,11 +315,11 @@ impl Object for VersionSet {
             Value::String(text) => text.to_string(),
             _ => String::new(),
         };
-        let items: Vec<String> = self.0.iter().map(text).collect();
+        let items: Vec<String> = self.versions.iter().map(text).collect();
         format!("[{}]", items.join(" "))
     }
 
     fn truth(&self) -> bool {
-        !self.0.is_empty()
+        !self.versions.is_empty()
     }
 }

@@ -4,9 +4,9 @@ use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
 use tree::Budget;
 
-use super::{Options, capabilities::Capabilities, records};
+use super::{Options, capabilities::Capabilities, records, trace};
 use crate::{
-    Chart, Dict, Error, Value,
+    Chart, Dict, Error, HelmVersion, Value,
     chart::Files,
     functions::{Environment, Standard, WARNING_END, WARNING_START},
     template::{self, Executor, ParseBuffers, Set},
@@ -20,6 +20,7 @@ struct Renderable<'a> {
 }
 
 struct Shared<'a> {
+    helm: HelmVersion,
     release: &'a Value,
     capabilities: Value,
 }
@@ -30,16 +31,18 @@ pub(super) fn run(
     values: &Dict,
     release: &Value,
     capabilities: &Capabilities,
+    helm: HelmVersion,
     environment: &dyn Environment,
     budget: &Budget,
 ) -> Result<BTreeMap<String, String>, Error> {
     let shared = Shared {
+        helm,
         release,
         capabilities: capabilities.value(),
     };
     let mut templates = BTreeMap::new();
     collect(chart, true, values, &shared, &mut templates);
-    let functions = Standard::new(environment);
+    let functions = Standard::new(environment, helm);
     let mut paths: Vec<&String> = templates.keys().collect();
     // Templates of subcharts come first, so that parents can override them.
     paths.sort_by_cached_key(|path| {
@@ -72,10 +75,10 @@ pub(super) fn run(
         ]);
         one.data
             .borrow_mut()
-            .insert("Template".into(), records::values(about));
+            .insert("Template".into(), records::values(about, helm));
         let text = executor
             .execute(path, Value::Dict(one.data.clone()))
-            .map_err(|error| execution_error(path, &error, budget))?;
+            .map_err(|error| execution_error(path, &error, helm, budget))?;
         rendered.insert(path.clone(), template::without_no_value(text));
     }
     Ok(rendered)
@@ -92,11 +95,11 @@ fn collect<'a>(
     let subcharts = table();
     let data = table();
     for (key, value) in [
-        ("Chart", records::chart(&chart.metadata, is_root)),
-        ("Files", Files::new(&chart.files).into_value()),
+        ("Chart", records::chart(&chart.metadata, is_root, shared.helm)),
+        ("Files", Files::new(&chart.files, shared.helm).into_value()),
         ("Release", shared.release.clone()),
         ("Capabilities", shared.capabilities.clone()),
-        ("Values", records::values(values.clone())),
+        ("Values", records::values(values.clone(), shared.helm)),
         ("Subcharts", Value::Dict(subcharts.clone())),
     ] {
         data.borrow_mut().insert(key.into(), value);
@@ -133,7 +136,7 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
         return Ok(options.release_name.clone());
     };
     let failed = |error: template::Error| Error::Option(error.to_string());
-    let functions = Standard::new(options.environment);
+    let functions = Standard::new(options.environment, options.helm_version);
     let mut set = Set::new();
     set.parse("name-template", text, &functions, &mut ParseBuffers::default())
         .map_err(failed)?;
@@ -160,7 +163,7 @@ fn parse_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
     })
 }
 
-fn execution_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
+fn execution_error(path: &str, error: &template::Error, helm: HelmVersion, budget: &Budget) -> Error {
     if let Some(error) = exceeded(budget) {
         return error;
     }
@@ -177,6 +180,7 @@ fn execution_error(path: &str, error: &template::Error, budget: &Budget) -> Erro
         .and_then(|(_, rest)| rest.rsplit_once(WARNING_END));
     Error::Template(match message {
         Some((message, _)) => format!("execution error at ({location}): {message}"),
+        None if helm.is_four() => trace::print(&words).unwrap_or(words),
         None => words,
     })
 }

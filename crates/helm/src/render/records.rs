@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::template::FunctionError;
 use crate::{
-    Dict, List, Object, Value,
+    Dict, HelmVersion, List, Object, Value,
     chart::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency},
     template::truth,
 };
@@ -21,16 +21,16 @@ pub(super) struct Record {
 
 /// Values of charts: a map with a named type.
 #[derive(Debug)]
-struct Values(Dict);
+struct Values(Dict, HelmVersion);
 
 /// `.Values` and `.Template`
-pub(super) fn values(map: Dict) -> Value {
-    Value::Object(Rc::new(Values(map)))
+pub(super) fn values(map: Dict, helm: HelmVersion) -> Value {
+    Value::Object(Rc::new(Values(map, helm)))
 }
 
 impl Object for Values {
     fn type_name(&self) -> &str {
-        "chartutil.Values"
+        self.1.pick("chartutil.Values", "common.Values")
     }
 
     fn kind_name(&self) -> &'static str {
@@ -204,7 +204,15 @@ fn strings(items: Option<&Vec<String>>) -> Value {
     }
 }
 
-pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
+/// `.Chart`: a struct in Helm 3, a map since Helm 4.
+pub(super) fn chart(metadata: &Metadata, is_root: bool, helm: HelmVersion) -> Value {
+    match helm {
+        HelmVersion::V3 => chart_struct(metadata, is_root),
+        HelmVersion::V4 => chart_map(metadata, is_root),
+    }
+}
+
+fn chart_struct(metadata: &Metadata, is_root: bool) -> Value {
     let inner = fields(metadata);
     let printed = print(metadata);
     let mut fields = fields(metadata);
@@ -279,6 +287,48 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
         ),
         optional("Type", "type", text(&metadata.kind)),
     ]
+}
+
+/// Returns the fields of the struct as a map. The structs in its lists are maps, too, and its lists are never nil.
+fn chart_map(metadata: &Metadata, is_root: bool) -> Value {
+    let lists = |items: Option<&Vec<String>>| {
+        Value::list(items.into_iter().flatten().map(|item| text(item)).collect())
+    };
+    let maintainer = |one: &Maintainer| {
+        Value::dict([
+            ("Name", text(&one.name)),
+            ("Email", text(&one.email)),
+            ("URL", text(&one.url)),
+        ])
+    };
+    let dependency = |one: &SharedDependency| {
+        let one = one.borrow();
+        Value::dict([
+            ("Name", text(&one.name)),
+            ("Version", text(&one.version)),
+            ("Repository", text(&one.repository)),
+            ("Condition", text(&one.condition)),
+            ("Tags", lists(one.tags.as_ref())),
+            ("Enabled", Value::Bool(one.enabled)),
+            (
+                "ImportValues",
+                Value::List(imports(&one.import_values).0.as_list().unwrap_or_default()),
+            ),
+            ("Alias", text(&one.alias)),
+        ])
+    };
+    let (maintainers, dependencies) = (metadata.maintainers.iter(), metadata.dependencies.iter());
+    let map = fields(metadata).into_iter().map(|field| {
+        let value = match field.name {
+            "Sources" => lists(metadata.sources.as_ref()),
+            "Keywords" => lists(metadata.keywords.as_ref()),
+            "Maintainers" => Value::list(maintainers.clone().flatten().map(maintainer).collect()),
+            "Dependencies" => Value::list(dependencies.clone().flatten().map(dependency).collect()),
+            _ => field.value,
+        };
+        (field.name, value)
+    });
+    Value::dict(map.chain([("IsRoot", Value::Bool(is_root))]))
 }
 
 fn print(metadata: &Metadata) -> String {

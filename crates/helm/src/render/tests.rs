@@ -17,6 +17,7 @@ impl Environment for Still {
 fn rendered(files: &[(&str, &str)], change: impl FnOnce(&mut Options<'_>)) -> Result<Rendered, String> {
     let tree = Mem::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap();
     let mut options = Options::new("demo", &Still);
+    options.helm_version = HelmVersion::V3;
     change(&mut options);
     let budget = Budget::default().with_timeout(std::time::Duration::from_secs(20));
     template(&tree, &TreePath::root(), &options, &budget).map_err(|error| error.to_string())

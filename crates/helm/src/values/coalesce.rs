@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::{deep_copy_map, entries, own, table};
-use crate::{Chart, Dict, Error, Value};
+use crate::{Chart, Dict, Error, HelmVersion, Value};
 
 /// The key of the values that all charts see.
 const GLOBAL: &str = "global";
@@ -15,30 +15,45 @@ pub(crate) struct Coalesce<'a> {
     keep_nulls: bool,
     /// Moves the charts' own values, which are not used again, instead of copying them.
     last: bool,
+    helm: HelmVersion,
     warnings: &'a mut Vec<String>,
 }
 
 /// Merges `over` over the values of a chart and its dependencies; `over` is not changed.
-pub(crate) fn coalesce_values(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
-    Coalesce::new(false, warnings).over(chart, deep_copy_map(over))
+pub(crate) fn coalesce_values(
+    chart: &Chart,
+    over: &Dict,
+    helm: HelmVersion,
+    warnings: &mut Vec<String>,
+) -> Result<Dict, Error> {
+    Coalesce::new(false, helm, warnings).over(chart, deep_copy_map(over))
 }
 
 /// Merges like [`coalesce_values`], for rendering; the charts' own values are consumed.
-pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
+pub(crate) fn coalesce_last(
+    chart: &Chart,
+    over: &Dict,
+    helm: HelmVersion,
+    warnings: &mut Vec<String>,
+) -> Result<Dict, Error> {
     let coalesce = Coalesce {
         last: true,
-        ..Coalesce::new(false, warnings)
+        ..Coalesce::new(false, helm, warnings)
     };
     coalesce.over(chart, deep_copy_map(over))
 }
 
 /// Merges a chart's own values, which are consumed, over the values of its dependencies.
-pub(crate) fn coalesce_own(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<Dict, Error> {
+pub(crate) fn coalesce_own(
+    chart: &mut Chart,
+    helm: HelmVersion,
+    warnings: &mut Vec<String>,
+) -> Result<Dict, Error> {
     let values = match std::mem::take(&mut chart.values) {
         Value::Dict(values) => own(&values),
         _ => table(),
     };
-    Coalesce::new(true, warnings).over(chart, values)
+    Coalesce::new(true, helm, warnings).over(chart, values)
 }
 
 fn join(prefix: &str, key: &str) -> String {
@@ -54,10 +69,11 @@ fn get(map: &Dict, key: &str) -> Option<Value> {
 }
 
 impl<'a> Coalesce<'a> {
-    pub(crate) fn new(keep_nulls: bool, warnings: &'a mut Vec<String>) -> Self {
+    pub(crate) fn new(keep_nulls: bool, helm: HelmVersion, warnings: &'a mut Vec<String>) -> Self {
         Self {
             keep_nulls,
             last: false,
+            helm,
             warnings,
         }
     }
@@ -100,7 +116,9 @@ impl<'a> Coalesce<'a> {
         for (key, default) in entries(&defaults) {
             match (get(into, &key), default) {
                 (None, default) => {
-                    into.borrow_mut().insert(key, default);
+                    if self.keep_default(&default, self.keep_nulls) {
+                        into.borrow_mut().insert(key, default);
+                    }
                 }
                 (Some(Value::Nil), _) if !self.keep_nulls => {
                     into.borrow_mut().remove(&key);
@@ -109,6 +127,7 @@ impl<'a> Coalesce<'a> {
                 (Some(Value::Dict(values)), Value::Dict(defaults)) => {
                     let for_chart = chart.dependencies.iter().any(|inner| inner.name() == &*key);
                     let keep = self.keep_nulls || for_chart;
+                    self.clean(&defaults, keep);
                     self.tables(&values, &defaults, &join(&prefix, &key), keep);
                 }
                 (Some(Value::Dict(_)), _) => {
@@ -116,6 +135,28 @@ impl<'a> Coalesce<'a> {
                 }
                 (Some(_), _) => {}
             }
+        }
+    }
+
+    /// Returns false for a null that Helm 4 removes from the defaults; removes the nulls in a map.
+    fn keep_default(&self, default: &Value, keep_nulls: bool) -> bool {
+        if let Value::Dict(map) = default {
+            self.clean(map, keep_nulls);
+        }
+        keep_nulls || !self.helm.is_four() || !matches!(default, Value::Nil)
+    }
+
+    /// Removes the nulls of defaults, which Helm 3 retains. Lists retain theirs.
+    fn clean(&self, map: &Dict, keep_nulls: bool) {
+        if self.helm.is_four() && !keep_nulls {
+            map.borrow_mut().retain(|_, value| match value {
+                Value::Nil => false,
+                Value::Dict(inner) => {
+                    self.clean(inner, false);
+                    true
+                }
+                _ => true,
+            });
         }
     }
 
@@ -171,9 +212,11 @@ impl<'a> Coalesce<'a> {
                 (None, value) => {
                     into.borrow_mut().insert(key, value);
                 }
-                (Some(Value::Nil), _) if !keep_nulls => {
+                // A null of both is retained by Helm 4.
+                (Some(Value::Nil), below) if !(keep_nulls || self.helm.is_four() && is_nil(&below)) => {
                     into.borrow_mut().remove(&key);
                 }
+                (Some(Value::Nil), _) if self.helm.is_four() => {}
                 (Some(Value::Dict(into)), Value::Dict(below)) => {
                     self.tables(&into, &below, &join(prefix, &key), keep_nulls);
                 }
@@ -198,6 +241,10 @@ impl<'a> Coalesce<'a> {
     fn warn(&mut self, words: String) {
         self.warnings.push(words);
     }
+}
+
+fn is_nil(value: &Value) -> bool {
+    matches!(value, Value::Nil)
 }
 
 fn go_text(value: &Value) -> String {

@@ -9,7 +9,7 @@ use super::{
     deep_copy_map, lookup_table, lookup_value, table,
 };
 use crate::{
-    Chart, Dict, Error, Value,
+    Chart, Dict, Error, HelmVersion, Value,
     chart::{ChartPath, Dependency, ImportValues, SharedDependency},
     version,
 };
@@ -18,12 +18,17 @@ use crate::{
 pub(crate) fn process_dependencies(
     chart: &mut Chart,
     values: &Dict,
+    helm: HelmVersion,
     warnings: &mut Vec<String>,
     budget: &Budget,
 ) -> Result<(), Error> {
-    let mut copies = Copies { budget, parts: 0 };
+    let mut copies = Copies {
+        budget,
+        helm,
+        parts: 0,
+    };
     enable(chart, values, "", warnings, &mut copies)?;
-    import_all(chart, warnings)
+    import_all(chart, helm, warnings)
 }
 
 /// Maximum number of charts, files, templates and values in the copies that aliases make.
@@ -44,6 +49,7 @@ fn count(value: &Value) -> usize {
 /// The copies of charts under their aliases: charts with two aliases each at every level double at every level.
 struct Copies<'a> {
     budget: &'a Budget,
+    helm: HelmVersion,
     parts: usize,
 }
 
@@ -78,7 +84,7 @@ fn enable(
     for one in &wanted {
         one.borrow_mut().enabled = true;
     }
-    let values = coalesce_values(chart, values, warnings)?;
+    let values = coalesce_values(chart, values, copies.helm, warnings)?;
     by_tags(&wanted, &values, warnings);
     by_conditions(&wanted, &values, path, warnings);
     let off: Vec<String> = wanted
@@ -122,6 +128,9 @@ fn named(
         if let Some(found) = charts.iter().find(|chart| fits(chart, &one)) {
             copies.add(found)?;
             let mut found = found.clone();
+            if copies.helm.is_four() {
+                found.metadata.own_dependencies();
+            }
             if !one.alias.is_empty() {
                 found.metadata.name.clone_from(&one.alias);
             }
@@ -180,11 +189,11 @@ fn by_conditions(wanted: &[SharedDependency], values: &Dict, path: &str, warning
     }
 }
 
-fn import_all(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn import_all(chart: &mut Chart, helm: HelmVersion, warnings: &mut Vec<String>) -> Result<(), Error> {
     for inner in &mut chart.dependencies {
-        import_all(inner, warnings)?;
+        import_all(inner, helm, warnings)?;
     }
-    import(chart, warnings)
+    import(chart, helm, warnings)
 }
 
 /// Returns the paths of an `import-values` entry: the map below the dependency, and its destination.
@@ -200,11 +209,11 @@ fn import_paths(import: &yaml::Value) -> Option<(String, String)> {
     }
 }
 
-fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn import(chart: &mut Chart, helm: HelmVersion, warnings: &mut Vec<String>) -> Result<(), Error> {
     let Some(wanted) = chart.metadata.dependencies.clone() else {
         return Ok(());
     };
-    let values = coalesce_own(chart, warnings)?;
+    let values = coalesce_own(chart, helm, warnings)?;
     let imported = table();
     for one in &wanted {
         let mut one = one.borrow_mut();
@@ -223,7 +232,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
                 // Copied, so that no map contains itself.
                 Ok(found) => {
                     let found = at_path(&parent, deep_copy_map(&found));
-                    let mut coalesce = Coalesce::new(true, warnings);
+                    let mut coalesce = Coalesce::new(true, helm, warnings);
                     coalesce.tables(&imported, &found, "", true);
                 }
                 Err(words) if matches!(import, yaml::Value::Map(_)) => warnings.push(format!(
@@ -241,7 +250,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     }
     // Copied, so that the import changes no other map.
     let values = deep_copy_map(&values);
-    Coalesce::new(true, warnings).tables(&values, &imported, "", true);
+    Coalesce::new(true, helm, warnings).tables(&values, &imported, "", true);
     chart.values = Value::Dict(values);
     Ok(())
 }

@@ -12,7 +12,7 @@ fn merged(sources: &Sources) -> String {
         "file" => Ok(Bytes::from("of\na file")),
         name => Err(format!("open {name}: no such file or directory").into()),
     };
-    match sources.merge(Some(&read), &Budget::default()) {
+    match sources.merge(Some(&read), HelmVersion::V3, &Budget::default()) {
         Ok(values) => format!("{:?}", Value::Dict(values)),
         Err(error) => error.to_string(),
     }
@@ -207,7 +207,7 @@ fn coalesced(chart: &Chart, over: &str) -> (String, Vec<String>) {
         panic!("no map")
     };
     let mut warnings = Vec::new();
-    let values = match coalesce_last(chart, &over, &mut warnings) {
+    let values = match coalesce_last(chart, &over, HelmVersion::V3, &mut warnings) {
         Ok(values) => format!("{:?}", Value::Dict(values)),
         Err(error) => error.to_string(),
     };
@@ -280,7 +280,12 @@ fn asking(names: &[(&str, &str)], defaults: &str) -> Chart {
         name,
         data: Bytes::from(text),
     };
-    Chart::from_files(files.into_iter().map(file).collect(), &Budget::default()).unwrap()
+    Chart::from_files(
+        files.into_iter().map(file).collect(),
+        HelmVersion::V3,
+        &Budget::default(),
+    )
+    .unwrap()
 }
 
 fn processed(mut chart: Chart, over: &str) -> (Vec<String>, String, Vec<String>) {
@@ -288,7 +293,14 @@ fn processed(mut chart: Chart, over: &str) -> (Vec<String>, String, Vec<String>)
         panic!("no map")
     };
     let mut warnings = Vec::new();
-    process_dependencies(&mut chart, &over, &mut warnings, &Budget::default()).unwrap();
+    process_dependencies(
+        &mut chart,
+        &over,
+        HelmVersion::V3,
+        &mut warnings,
+        &Budget::default(),
+    )
+    .unwrap();
     let names = chart
         .dependencies
         .iter()
@@ -368,7 +380,8 @@ fn copies_of_aliased_charts_are_limited() {
         inner = outer;
     }
     let budget = Budget::default();
-    let error = process_dependencies(&mut inner, &table(), &mut Vec::new(), &budget).unwrap_err();
+    let error =
+        process_dependencies(&mut inner, &table(), HelmVersion::V3, &mut Vec::new(), &budget).unwrap_err();
     assert!(
         error.to_string().contains("make more than 2000000 copies"),
         "{error}"

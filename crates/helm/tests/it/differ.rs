@@ -15,7 +15,7 @@ use std::{
 };
 
 use helm::{
-    Value,
+    HelmVersion, Value,
     functions::{Environment, Standard},
     template::{Error, Executor, Functions as _, ParseBuffers, Set},
 };
@@ -62,7 +62,7 @@ fn ours(template: &str, values: &Json) -> Option<Outcome> {
 
 fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
     let environment = Today(Fixed::default());
-    let functions = Standard::new(&environment);
+    let functions = Standard::new(&environment, HelmVersion::V3);
     let mut set = Set::new();
     set.parse(NAME, template, &functions, &mut ParseBuffers::default())
         .map_err(|error| parse_error(&error))?;
@@ -171,7 +171,7 @@ fn random_templates_render_as_in_the_original() {
 #[test]
 fn all_functions_of_sprig_are_there_and_tried() {
     let environment = Fixed::default();
-    let functions = Standard::new(&environment);
+    let functions = Standard::new(&environment, HelmVersion::V3);
     let mut wrong = Vec::new();
     for name in Oracle::start().names() {
         let refused = table::REFUSED.contains(&name.as_str());

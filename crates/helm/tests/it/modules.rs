@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use helm::{Options, functions::Moment};
+use helm::{HelmVersion, Options, functions::Moment};
 use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
@@ -108,6 +108,7 @@ pub(crate) fn outcome(command: &mut Command) -> Result<String, String> {
 pub(crate) fn ours(chart: &Path, values: &str) -> Result<String, String> {
     let moment = Moment::new(1_760_000_000, 0, [7; 32]);
     let mut options = Options::new("demo", &moment);
+    options.helm_version = HelmVersion::V3;
     options
         .values
         .files
