@@ -86,6 +86,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    tree::panics::print_with(|position| {
+        let _ = writeln!(
+            std::io::stderr(),
+            "Error: an internal error at {position}: please report it"
+        );
+    });
     let result = match parse(std::env::args_os().collect()) {
         Err(ParseError::Usage(error)) => return usage::report(&error, unsupported_flags()),
         Err(ParseError::Defaults(error)) => Err(error),

@@ -30,9 +30,11 @@ mod graph;
 mod kustomize;
 mod merge;
 mod number;
+mod parse;
 mod pyyaml;
 pub(crate) mod resolve;
 mod restyle;
+mod scan;
 mod simple;
 #[cfg(test)]
 mod tests;

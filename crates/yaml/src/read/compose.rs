@@ -9,6 +9,7 @@ use super::{
     construct,
     dialect::Dialect,
     events::{Events, Text, position},
+    scan::Flavour,
 };
 use crate::{
     Error, Position, Problem,
@@ -79,7 +80,7 @@ pub(super) struct Composer<'t> {
 impl<'t> Composer<'t> {
     pub(super) fn new(text: &'t Text<'t>, dialect: &'t Dialect, budget: &'t Budget) -> Self {
         Self {
-            events: Events::new(text, budget),
+            events: Events::new(text, dialect.flavour, budget),
             dialect,
             budget,
             anchors: HashMap::new(),
@@ -100,18 +101,7 @@ impl<'t> Composer<'t> {
             let event = self.events.next()?;
             match event.data {
                 EventData::StreamEnd => return Ok(None),
-                EventData::DocumentStart {
-                    version_directive, ..
-                } => {
-                    if let Some(version) = version_directive
-                        && (version.major != 1 || version.minor > self.dialect.max_minor)
-                    {
-                        let problem = Problem::Version {
-                            major: version.major,
-                            minor: version.minor,
-                        };
-                        return Err(Error::new(position(event.start_mark), problem));
-                    }
+                EventData::DocumentStart { .. } => {
                     self.anchors.clear();
                     let first = self.events.next()?;
                     let node = self.node(first, 1)?.node;
@@ -140,7 +130,9 @@ impl<'t> Composer<'t> {
                 style,
                 ..
             } => {
-                let plain = style == ScalarStyle::Plain && (plain_implicit || tag.is_some());
+                let python = self.dialect.flavour == Flavour::Python;
+                let plain = style == ScalarStyle::Plain && (plain_implicit || tag.is_some())
+                    || python && plain_implicit;
                 let tag = match tag {
                     Some(tag) => self.scalar_tag(&tag, at)?,
                     None => None,

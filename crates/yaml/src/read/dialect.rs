@@ -1,5 +1,6 @@
 //! The differences of the readers.
 
+use super::scan::Flavour;
 use crate::{
     Problem, Value,
     node::{Scalar, Tag, Text},
@@ -10,8 +11,7 @@ pub(super) struct Dialect {
     pub(super) scalar_tag: fn(&str) -> Result<Option<Tag>, Problem>,
     /// Fails if the tag of a list or a map is not allowed.
     pub(super) collection_tag: fn(&str) -> Result<(), Problem>,
-    /// Highest minor version that a `%YAML` directive may ask for.
-    pub(super) max_minor: i32,
+    pub(super) flavour: Flavour,
     /// Resolves a scalar; `None` if its value is its own string.
     pub(super) scalar: fn(&Scalar) -> Result<Option<Value>, Problem>,
     pub(super) key: fn(Scalar) -> Result<Text, Problem>,

@@ -1,15 +1,15 @@
 //! From bytes to parser events: encoding, the characters that YAML allows, and errors with their position.
 
-use std::{
-    borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::borrow::Cow;
 
-use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{Event, EventData, Mark, ScalarStyle};
 use tree::{Budget, Exceeded};
 
-use super::comments;
+use super::{comments, parse::Parser, scan::Flavour};
 use crate::{Error, Position, Problem};
+
+/// Start of the message about a scalar without its end.
+const STREAM_END: &str = "found unexpected end of stream";
 
 /// A decoded document that the parser accepts.
 pub(super) struct Text<'t> {
@@ -135,20 +135,16 @@ pub(super) fn position(mark: Mark) -> Position {
 
 /// The events of a document, each one a step of the budget.
 pub(super) struct Events<'t> {
-    parser: Parser<&'t [u8]>,
+    parser: Parser<'t>,
     text: &'t Text<'t>,
     budget: &'t Budget,
     last: Position,
 }
 
 impl<'t> Events<'t> {
-    pub(super) fn new(text: &'t Text<'t>, budget: &'t Budget) -> Self {
-        let mut parser = Parser::new();
-        parser.set_input(text.text.as_bytes());
-        // Without this, it takes every first byte of 0xef for a byte order mark.
-        parser.set_encoding(Encoding::Utf8);
+    pub(super) fn new(text: &'t Text<'t>, flavour: Flavour, budget: &'t Budget) -> Self {
         Self {
-            parser,
+            parser: Parser::new(&text.text, flavour),
             text,
             budget,
             last: Position { line: 1, column: 1 },
@@ -160,39 +156,25 @@ impl<'t> Events<'t> {
         self.budget
             .step(1)
             .map_err(|exceeded| Error::new(self.last, exceeded))?;
-        // The parser panics at a few malformed documents, such as `[!a,b]`.
-        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
-        match parsed {
-            Ok(Ok(mut event)) => {
-                self.last = position(event.start_mark);
-                self.text.take_back(&mut event);
-                Ok(event)
-            }
-            Ok(Err(error)) => Err(self.explain(&error)),
-            Err(_) => Err(Error::new(
-                self.last,
-                Problem::Syntax("malformed text after this place".to_owned()),
-            )),
-        }
+        let mut event = self.parser.next().map_err(|error| self.located(error))?;
+        self.last = position(event.start_mark);
+        self.text.take_back(&mut event);
+        Ok(event)
     }
 
-    fn explain(&self, error: &libyaml_safer::Error) -> Error {
-        let mut at = error.problem_mark().map_or(self.last, position);
-        if self.text.completed && error.problem() == "found unexpected end of stream" {
-            // The document ends before the added break.
-            let own = self.text.text.strip_suffix('\n').unwrap_or_default();
-            at = match end_of(own) {
-                end if end.line < at.line => end,
-                _ => at,
-            };
-        }
-        let message = match error.context() {
-            Some(context) => format!("{} {context}", error.problem()),
-            None => error.problem().to_owned(),
+    /// Moves errors at the end of the stream before the line break that was added.
+    fn located(&self, error: Error) -> Error {
+        let at_end = matches!(&error.problem, Problem::Syntax(text) if text.starts_with(STREAM_END));
+        let Some(at) = error.position.filter(|_| at_end && self.text.completed) else {
+            return error;
         };
-        Error {
-            context: error.context_mark().map(position),
-            ..Error::new(at, Problem::Syntax(message))
+        let own = self.text.text.strip_suffix('\n').unwrap_or_default();
+        match end_of(own) {
+            end if end.line < at.line => Error {
+                position: Some(end),
+                ..error
+            },
+            _ => error,
         }
     }
 }

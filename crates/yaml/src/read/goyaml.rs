@@ -4,6 +4,7 @@ use super::{
     dialect::{Dialect, Duplicates},
     number::whole,
     resolve::{self, Resolved},
+    scan::Flavour,
 };
 use crate::{
     Problem, Value,
@@ -15,7 +16,7 @@ use crate::{
 pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag: |tag| Ok(Some(tag::known(tag))),
     collection_tag: |_| Ok(()),
-    max_minor: 1,
+    flavour: Flavour::Go2,
     scalar: |scalar| value(scalar, resolve::goyaml, |_| None),
     key,
     duplicates: Duplicates::Refused,

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use libyaml_safer::{Event, EventData, ScalarStyle};
 use tree::{Budget, Exceeded};
 
-use super::events::{Events, Text, position};
+use super::{
+    events::{Events, Text, position},
+    scan::Flavour,
+};
 use crate::{
     Error, Position, Problem,
     graph::{Graph, GraphContent, GraphNode},
@@ -17,7 +20,7 @@ const MAX_DEPTH: u32 = 200;
 
 pub(super) fn read(text: &Text<'_>, budget: &Budget) -> Result<Option<Graph>, Error> {
     let mut reader = Reader {
-        events: Events::new(text, budget),
+        events: Events::new(text, Flavour::Python, budget),
         max_depth: budget.limits().yaml_depth.min(MAX_DEPTH),
         graph: Graph::default(),
         anchors: HashMap::new(),

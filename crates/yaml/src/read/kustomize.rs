@@ -4,6 +4,7 @@
 use super::{
     dialect::{Dialect, Duplicates},
     goyaml, resolve,
+    scan::Flavour,
 };
 use crate::{
     Problem, Value,
@@ -14,7 +15,7 @@ use crate::{
 pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag: |tag| Ok((tag != "!").then(|| tag::known(tag))),
     collection_tag: |_| Ok(()),
-    max_minor: 2,
+    flavour: Flavour::Go3,
     scalar: |scalar| goyaml::value(scalar, resolve::kustomize, Some),
     key,
     duplicates: Duplicates::Refused,

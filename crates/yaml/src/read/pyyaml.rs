@@ -3,6 +3,7 @@
 use super::{
     dialect::{Dialect, Duplicates},
     number::{integer, sign},
+    scan::Flavour,
 };
 use crate::{
     Problem, Value,
@@ -14,7 +15,7 @@ use crate::{
 pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag,
     collection_tag,
-    max_minor: i32::MAX,
+    flavour: Flavour::Python,
     scalar,
     key,
     duplicates: Duplicates::LastWins,
@@ -24,7 +25,8 @@ pub(super) const DIALECT: Dialect = Dialect {
 
 fn scalar_tag(short: &str) -> Result<Option<Tag>, Problem> {
     match tag::known(short) {
-        Tag::Other if short == "!" => Ok(Some(Tag::Str)),
+        // Resolved like a plain scalar, even in quotes.
+        Tag::Other if short == "!" => Ok(None),
         Tag::Other | Tag::Binary => Err(Problem::UnknownTag(short.to_owned())),
         tag => Ok(Some(tag)),
     }
@@ -64,7 +66,7 @@ fn key(key: Scalar) -> Result<Text, Problem> {
 
 fn collection_tag(tag: &str) -> Result<(), Problem> {
     match tag {
-        "!!map" | "!!seq" | "!!set" => Ok(()),
+        "!!map" | "!!seq" | "!!set" | "!" => Ok(()),
         other => Err(Problem::UnknownTag(other.to_owned())),
     }
 }

@@ -7,12 +7,10 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use libyaml_safer::{Emitter, Encoding, Event, EventData, MappingStyle, ScalarStyle, SequenceStyle};
 use tree::Budget;
 
-use super::{events, resolve::kustomize_kind, written::Comment};
+use super::{events, resolve::kustomize_kind, scan::Flavour, written::Comment};
 use crate::{
     Error, Problem,
     node::{Content, Node, Scalar, Tag},
@@ -52,7 +50,7 @@ pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget)
 /// Parses the events of the first document's content.
 fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
     let text = events::decode(text.as_bytes(), budget)?;
-    let mut parser = events::Events::new(&text, budget);
+    let mut parser = events::Events::new(&text, Flavour::Go3, budget);
     let mut found = Vec::new();
     loop {
         let event = parser.next()?;
@@ -67,7 +65,7 @@ fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
 /// Lists the comments of all documents, for [`super::written`].
 pub(super) fn comments(text: &str, budget: &Budget) -> Result<Vec<Comment>, Error> {
     let decoded = events::decode(text.as_bytes(), budget)?;
-    let mut parser = events::Events::new(&decoded, budget);
+    let mut parser = events::Events::new(&decoded, Flavour::Go3, budget);
     let mut spans = Vec::new();
     loop {
         let event = parser.next()?;
@@ -83,7 +81,7 @@ pub(super) fn comments(text: &str, budget: &Budget) -> Result<Vec<Comment>, Erro
 }
 
 fn emit(content: Vec<Event>) -> Result<String, Error> {
-    let written = catch_unwind(AssertUnwindSafe(|| {
+    let written = tree::panics::caught(|| {
         let mut bytes = Vec::new();
         let mut emitter = Emitter::new();
         emitter.set_output_string(&mut bytes);
@@ -97,12 +95,12 @@ fn emit(content: Vec<Event>) -> Result<String, Error> {
         emitter.flush()?;
         drop(emitter);
         Ok::<_, libyaml_safer::Error>(bytes)
-    }));
+    });
     let problem = |text: String| Error::new(None, Problem::Syntax(text));
     match written {
         Ok(Ok(bytes)) => String::from_utf8(bytes).map_err(|error| problem(error.to_string())),
         Ok(Err(error)) => Err(problem(error.to_string())),
-        Err(_) => Err(problem("the document can't be printed".to_owned())),
+        Err(tree::panics::Panicked) => Err(problem("the document can't be printed".to_owned())),
     }
 }
 

@@ -365,7 +365,7 @@ fn syntax_errors_have_a_position() {
             "%YAML 1.2\n---\na",
             "line 1, column 1: found incompatible YAML document (%YAML 1.2)",
         ),
-        ("a: [!x,b]", "line 1, column 4: malformed text after this place"),
+        ("a: [!x,b]", "line 2, column 1: did not find expected ',' or ']'"),
         ("\"\\", "line 1, column 3: "),
     ] {
         let error = json(|t, b| goyaml(t, b), text);

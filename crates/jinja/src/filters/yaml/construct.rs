@@ -193,6 +193,12 @@ fn scalar(rt: &Rt, node: &GraphNode, text: &str, plain: bool) -> R<Value> {
         return raise("ScannerError", format!("{}: {message}", node.position));
     }
     let tag = match node.tag.as_deref() {
+        Some("!") => {
+            return match python_scalar(text) {
+                Some(found) => resolved(rt, node, found),
+                None => rt.text(text.to_owned()),
+            };
+        }
         None if !plain => return rt.text(text.to_owned()),
         None => match python_scalar(text) {
             Some(found) => return resolved(rt, node, found),
@@ -201,7 +207,7 @@ fn scalar(rt: &Rt, node: &GraphNode, text: &str, plain: bool) -> R<Value> {
         Some(tag) => tag,
     };
     match (tag, python_scalar(text)) {
-        ("!!str" | "!" | "!!value", _) => rt.text(text.to_owned()),
+        ("!!str" | "!!value", _) => rt.text(text.to_owned()),
         ("!!null", _) => Ok(Value::None),
         ("!!bool", Some(found @ PythonScalar::Bool(_)))
         | ("!!int", Some(found @ PythonScalar::Int { .. }))
