@@ -14,19 +14,17 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use testkit::{Repo, eventually};
+use testkit::{
+    Repo,
+    controller::{SHORT_LEASE, SHORT_LEASE_DURATION},
+    eventually,
+};
 
 use crate::{
     cluster::{CONTROLLERS, TIMEOUT, TestCluster},
     report::Report,
 };
 
-/// Short leases, so that a restarted controller leads soon.
-const FLAGS: [&str; 3] = [
-    "--leader-election-lease-duration=3s",
-    "--leader-election-renew-deadline=2s",
-    "--leader-election-retry-period=500ms",
-];
 /// A store that keeps the current artifact only.
 const STORE: [&str; 2] = ["--artifact-retention-records=1", "--artifact-retention-ttl=1s"];
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -104,7 +102,7 @@ pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for &name in CONTROLLERS {
         let store: &[&str] = if name == "source-controller" { &STORE } else { &[] };
-        cluster.start(name, &[&FLAGS[..], store].concat()).await?;
+        cluster.start(name, &[&SHORT_LEASE[..], store].concat()).await?;
     }
     let repo = cluster.git.repo(NAME)?;
     let mut undisturbed = Vec::new();
@@ -156,8 +154,8 @@ pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
                 cluster.ready(NAME, &commit).await?;
                 let took = restarted.elapsed();
                 ensure!(
-                    took < 2 * INTERVAL,
-                    "it took {took:?} after the restart, more than two intervals"
+                    took < SHORT_LEASE_DURATION + 2 * INTERVAL,
+                    "it took {took:?} after the restart, more than the old lease and two intervals"
                 );
                 let expected = undisturbed.get(number as usize % 2).context("two states")?;
                 let names: BTreeSet<&String> = expected.keys().collect();

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 
-pub use launch::{Launch, find_program};
+pub use launch::{Launch, SHORT_LEASE, SHORT_LEASE_DURATION, find_program};
 
 use crate::{
     http,

@@ -6,13 +6,7 @@ use anyhow::{Result, ensure};
 use e2e::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use testkit::{Controller, eventually, wait_for};
-
-const SHORT: [&str; 3] = [
-    "--leader-election-lease-duration=3s",
-    "--leader-election-renew-deadline=2s",
-    "--leader-election-retry-period=500ms",
-];
+use testkit::{Controller, controller::SHORT_LEASE, eventually, wait_for};
 
 async fn holder(cluster: &TestCluster) -> Result<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), NAMESPACE);
@@ -37,13 +31,8 @@ async fn holder(cluster: &TestCluster) -> Result<String> {
 
 /// Starts a second source-controller, which waits for the lease. It has a volume of its own, so it isn't ready before it leads.
 async fn standby(kubeconfig: &Path) -> Result<Controller> {
-    let mut launch = Controller::named("source-controller")
-        .run_by(kubeconfig)
-        .flag("--enable-leader-election");
-    for flag in SHORT {
-        launch = launch.flag(flag);
-    }
-    let standby = launch.spawn()?;
+    let launch = Controller::named("source-controller").run_by(kubeconfig);
+    let standby = launch.with_short_lease().spawn()?;
     let serves = |entry: &serde_json::Value| entry["msg"] == "serving artifacts";
     standby.wait_log("to serve artifacts", TIMEOUT, serves).await?;
     Ok(standby)
@@ -63,7 +52,7 @@ async fn changed(cluster: &TestCluster, from: &str) -> Result<String> {
 async fn standby_leads_after_the_leader_is_killed() -> Result<()> {
     crate::init();
     let mut cluster = TestCluster::bare().await?;
-    cluster.start("source-controller", &SHORT).await?;
+    cluster.start("source-controller", &SHORT_LEASE).await?;
     let first = holder(&cluster).await?;
     let account = cluster
         .plane
@@ -95,7 +84,7 @@ async fn standby_leads_after_the_leader_is_killed() -> Result<()> {
 async fn paused_leader_writes_nothing_after_its_lease_expired() -> Result<()> {
     crate::init();
     let mut cluster = TestCluster::bare().await?;
-    cluster.start("source-controller", &SHORT).await?;
+    cluster.start("source-controller", &SHORT_LEASE).await?;
     let first = holder(&cluster).await?;
     let repo = cluster.git.repo("shop")?;
     let commit = repo.commit("first", &[("a.txt", "a\n")])?;

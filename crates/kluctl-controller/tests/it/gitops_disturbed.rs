@@ -137,10 +137,7 @@ async fn stopped_leader_deploys_nothing_after_its_lease() -> Result<()> {
             .namespace(&namespace)
             .flag("--watch-all-namespaces=false")
             .flag(&results("gx-lease"))
-            .flag("--enable-leader-election")
-            .flag("--leader-election-lease-duration=4s")
-            .flag("--leader-election-renew-deadline=3s")
-            .flag("--leader-election-retry-period=500ms");
+            .with_short_lease();
         launch.start().await
     };
     let leads = |entry: &Value| entry["msg"] == "this process leads";

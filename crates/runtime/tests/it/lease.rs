@@ -5,14 +5,6 @@ use testkit::controller::Launch;
 
 use crate::setup::{TIMEOUT, TestNamespace};
 
-fn elected(launch: Launch) -> Launch {
-    launch
-        .flag("--enable-leader-election")
-        .flag("--leader-election-lease-duration=4s")
-        .flag("--leader-election-renew-deadline=3s")
-        .flag("--leader-election-retry-period=500ms")
-}
-
 fn leads(entry: &serde_json::Value) -> bool {
     entry["msg"] == "this process leads"
 }
@@ -28,10 +20,22 @@ async fn a_stopped_leader_writes_nothing_after_its_lease() {
             )
             .await;
     }
-    let old = elected(setup.controller("old").await).start().await.unwrap();
+    let old = setup
+        .controller("old")
+        .await
+        .with_short_lease()
+        .start()
+        .await
+        .unwrap();
     old.wait_log("to lead", TIMEOUT, leads).await.unwrap();
     setup.wait_ready("probe-4", "True", "Succeeded").await;
-    let new = elected(setup.controller("new").await).start().await.unwrap();
+    let new = setup
+        .controller("new")
+        .await
+        .with_short_lease()
+        .start()
+        .await
+        .unwrap();
     assert_eq!(new.metric("leader_election_master_status").await.unwrap(), 0.0);
 
     old.pause().unwrap();

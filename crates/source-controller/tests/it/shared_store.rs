@@ -50,15 +50,6 @@ fn with_store(launch: Launch, s3: &S3Server, ca: &Path) -> Launch {
         .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
 }
 
-/// Lets a controller stand by while another one leads.
-pub(super) fn with_lease(launch: Launch) -> Launch {
-    launch
-        .flag("--enable-leader-election")
-        .flag("--leader-election-lease-duration=4s")
-        .flag("--leader-election-renew-deadline=3s")
-        .flag("--leader-election-retry-period=500ms")
-}
-
 impl Shared {
     async fn start() -> Self {
         let (git, dir) = (GitServer::start().unwrap(), tempfile::tempdir().unwrap());
@@ -73,7 +64,7 @@ impl Shared {
         s3.put(BUCKET, &[("clusters/b/other", "x")]).await.unwrap();
         let repo = git.repo("shop").unwrap();
         repo.commit("first", &[("a", "1")]).unwrap();
-        let setup = TestNamespace::start_with(|launch| with_lease(with_store(launch, &s3, &ca))).await;
+        let setup = TestNamespace::start_with(|launch| with_store(launch, &s3, &ca).with_short_lease()).await;
         Self {
             setup,
             s3,
@@ -91,7 +82,7 @@ impl Shared {
             .run_by(self.setup.plane.kubeconfig())
             .namespace(&self.setup.namespace)
             .flag("--watch-all-namespaces=false");
-        let standby = with_lease(with_store(standby, &self.s3, &self.ca));
+        let standby = with_store(standby, &self.s3, &self.ca).with_short_lease();
         standby.start().await.unwrap()
     }
 

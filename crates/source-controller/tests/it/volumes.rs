@@ -10,7 +10,7 @@ use api::Artifact;
 use serde_json::json;
 use testkit::{Controller, GitServer, Repo, controller::Launch, eventually};
 
-use super::{TIMEOUT, TestNamespace, artifact_of, fetch_artifact, revision, shared_store::with_lease};
+use super::{TIMEOUT, TestNamespace, artifact_of, fetch_artifact, revision};
 
 /// Configures another process of a namespace.
 fn another(setup: &TestNamespace) -> Launch {
@@ -30,7 +30,7 @@ async fn get(url: &str) -> anyhow::Result<(u16, Vec<u8>)> {
 /// Starts a controller that leads, and returns it with the artifact of the repository `shop`.
 async fn leading() -> (TestNamespace, GitServer, Repo, Artifact) {
     let (setup, git) = (
-        TestNamespace::start_with(with_lease).await,
+        TestNamespace::start_with(Launch::with_short_lease).await,
         GitServer::start().unwrap(),
     );
     let repo = git.repo("shop").unwrap();
@@ -43,7 +43,7 @@ async fn leading() -> (TestNamespace, GitServer, Repo, Artifact) {
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
     let (setup, _git, _, artifact) = leading().await;
-    let standby = with_lease(another(&setup)).spawn().unwrap();
+    let standby = another(&setup).with_short_lease().spawn().unwrap();
     let probe = format!("http://{}/readyz", standby.addresses().health);
     eventually("the standby to wait for the lease", TIMEOUT, || async {
         let (status, why) = get(&probe).await?;
@@ -73,7 +73,7 @@ async fn standby_on_the_volume_of_the_leader_is_ready_and_serves_it() {
     let (setup, _git, repo, first) = leading().await;
     let volume = setup.controller.storage_path();
     let launch = another(&setup).flag(&format!("--storage-path={}", volume.display()));
-    let standby = with_lease(launch).start().await.unwrap();
+    let standby = launch.with_short_lease().start().await.unwrap();
     assert_eq!(
         standby.metric("leader_election_master_status").await.unwrap(),
         0.0

@@ -1,6 +1,9 @@
 //! The options of a controller's start.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -13,6 +16,17 @@ use crate::{
     process::{Group, Identity},
     statuses::StatusCheck,
 };
+
+/// Length of the leases of [`SHORT_LEASE`].
+pub const SHORT_LEASE_DURATION: Duration = Duration::from_secs(10);
+/// Leader election with short leases, for tests that wait for a takeover. A leader whose renewal takes longer than the deadline ends, so it is
+/// as long as a busy API server may need.
+pub const SHORT_LEASE: [&str; 4] = [
+    "--enable-leader-election",
+    "--leader-election-lease-duration=10s",
+    "--leader-election-renew-deadline=8s",
+    "--leader-election-retry-period=500ms",
+];
 
 /// Builder of a controller process. [`Launch::start`] starts it.
 #[derive(Debug, Clone)]
@@ -79,6 +93,11 @@ impl Launch {
         self.flags.retain(|earlier| name(earlier) != name(flag));
         self.flags.push(flag.to_owned());
         self
+    }
+
+    /// Elects leaders by [`SHORT_LEASE`].
+    pub fn with_short_lease(self) -> Self {
+        SHORT_LEASE.iter().fold(self, |launch, flag| launch.flag(flag))
     }
 
     /// Sets all arguments: there are no defaults besides them, and [`Launch::flag`] has no effect. If probes are off, it can't be
