@@ -10,13 +10,13 @@ use artifact::{
     Algorithm, FetchLimits,
     pack::{self, Item, PathKind},
 };
+use git::IgnoreFiles;
 use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 
 const MAX_DEPTH: usize = 64;
 
 /// Packs the files of a project to a gzipped tarball of at most `limit` bytes. Leaves out `.git`, symlinks, and files that
-/// `.gitignore` files of the project exclude. Unlike in Git, a rule with `!` takes back a file below an excluded directory;
-/// `.gitignore` files there have no effect.
+/// `.gitignore` files of the project exclude by Git's rules: nothing below an excluded directory is taken back.
 pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
     // Files that can't be fetched again are not pushed.
     let fetch = FetchLimits::default();
@@ -30,11 +30,10 @@ pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
         tree: &disk,
         budget: &budget,
         limits: &fetch,
-        rules: Rules::new(),
-        takes_back: false,
+        rules: IgnoreFiles::default(),
         items: Vec::new(),
     };
-    found.walk(&TreePath::root(), false)?;
+    found.walk(&TreePath::root())?;
     let items = pack::plan(found.items, &Rules::new(), &budget)?;
     let read = |item: &Item<()>, buffer: &mut Vec<u8>| -> Result<(), Failure> {
         buffer.extend_from_slice(&disk.read(&item.path)?);
@@ -53,49 +52,37 @@ struct Found<'t> {
     tree: &'t Disk,
     budget: &'t Budget,
     limits: &'t FetchLimits,
-    rules: Rules,
-    /// True if a rule begins with `!`: only then, files below excluded directories are looked for.
-    takes_back: bool,
+    rules: IgnoreFiles,
     items: Vec<Item<()>>,
 }
 
 impl Found<'_> {
-    fn walk(&mut self, dir: &TreePath, excluded: bool) -> Result<()> {
+    fn walk(&mut self, dir: &TreePath) -> Result<()> {
         if dir.components().count() > MAX_DEPTH {
             bail!("{dir}: directories are nested deeper than {MAX_DEPTH} levels");
         }
-        if !excluded {
-            self.read_rules(dir)?;
+        let file = dir.child(".gitignore");
+        let has_rules = self.tree.is_file(&file);
+        if has_rules {
+            self.rules.push(dir, &self.tree.read(&file)?);
         }
         for entry in self.tree.list(dir)? {
             self.budget.step(1)?;
             let path = dir.child(&entry.name);
-            if entry.is_link || entry.name == ".git" {
+            if entry.is_link || entry.name == ".git" || self.rules.excludes(&path, entry.is_dir) {
                 continue;
             }
-            let ignored = self.rules.is_ignored(&path, entry.is_dir, self.budget)?;
-            let kind = match self.tree.kind(&path)? {
-                Some(NodeKind::Dir) => PathKind::Dir,
-                Some(NodeKind::File { executable, .. }) => PathKind::File { executable },
-                None => continue,
-            };
-            if !ignored {
-                self.add(path.clone(), kind)?;
-            }
-            if kind == PathKind::Dir && (!ignored || self.takes_back) {
-                self.walk(&path, excluded || ignored)?;
+            match self.tree.kind(&path)? {
+                Some(NodeKind::Dir) => {
+                    self.add(path.clone(), PathKind::Dir)?;
+                    self.walk(&path)?;
+                }
+                Some(NodeKind::File { executable, .. }) => self.add(path, PathKind::File { executable })?,
+                None => {}
             }
         }
-        Ok(())
-    }
-
-    fn read_rules(&mut self, dir: &TreePath) -> Result<()> {
-        let file = dir.child(".gitignore");
-        if self.tree.is_file(&file) {
-            let text = self.tree.read(&file)?;
-            let text = String::from_utf8_lossy(&text);
-            self.takes_back |= text.lines().any(|line| line.starts_with('!'));
-            self.rules.add_file(dir, &text);
+        if has_rules {
+            self.rules.pop();
         }
         Ok(())
     }

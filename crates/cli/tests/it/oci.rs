@@ -266,7 +266,8 @@ async fn ignored_files_are_not_pushed() {
         ("cm/*.yml\n!cm/one.yml", &["cm/two.yml"]),
         ("cm/*\n!cm/one.yml", &["cm/two.yml"]),
         ("cm", &["cm/one.yml", "cm/two.yml"]),
-        ("cm\n!cm/one.yml", &["cm/two.yml"]),
+        ("cm\n!cm/one.yml", &["cm/one.yml", "cm/two.yml"]),
+        ("/*\n!/cm/\n", &[".gitignore", "run.sh", "sub/.gitignore"]),
         ("/sub\n!cm/one.yml", &["sub/.gitignore"]),
     ] {
         fs::write(dir.path().join(".gitignore"), ignored).unwrap();
