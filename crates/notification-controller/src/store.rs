@@ -12,13 +12,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Resource, ResourceExt,
     api::{ApiResource, DynamicObject},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use parking_lot::RwLock;
-use runtime::{Context, ObjectKey};
+use runtime::{Context, ObjectKey, watch_backoff::rest_after_errors};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -222,8 +219,7 @@ where
     loop {
         // Lists again now and then, in case the watch missed something.
         let ends = Box::pin(tokio::time::sleep(RELIST));
-        let mut events = watcher(api.clone(), config.clone())
-            .default_backoff()
+        let mut events = rest_after_errors(watcher(api.clone(), config.clone()))
             .take_until(ends)
             .boxed();
         while let Some(event) = events.next().await {

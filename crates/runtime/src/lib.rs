@@ -36,6 +36,7 @@ pub mod secret;
 mod slots;
 mod status;
 pub mod tokens;
+pub mod watch_backoff;
 mod watchdog;
 mod watched;
 mod watching;

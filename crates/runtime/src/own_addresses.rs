@@ -19,7 +19,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{backoff::Backoff, context::Context};
+use crate::{backoff::Backoff, context::Context, watch_backoff::WatchFailures};
 
 /// The namespace and the label of the endpoints of the API server.
 const DEFAULT: &str = "default";
@@ -73,21 +73,19 @@ async fn each<K, A>(
 {
     let api = Api::<K>::namespaced(ctx.client().clone(), namespace);
     let mut events = watcher(api, config).boxed();
-    let (mut known, mut listed, mut failures) = (HashMap::new(), HashMap::new(), 0_u32);
+    let (mut known, mut listed) = (HashMap::new(), HashMap::new());
+    let mut failures = WatchFailures::new(RETRIES);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                failures = failures.saturating_add(1);
-                report::<K>(namespace, &error, failures == 1);
-                tokio::time::sleep(RETRIES.delay(failures, fastrand::f64())).await;
+                let pause = failures.error();
+                report::<K>(namespace, &error, failures.is_first());
+                tokio::time::sleep(pause).await;
                 continue;
             }
         };
-        // Each attempt to list begins with an event of its own, also one that fails.
-        if !matches!(event, Event::Init) {
-            failures = 0;
-        }
+        failures.event(&event);
         match event {
             Event::Init => listed = HashMap::new(),
             Event::InitApply(object) => insert(&mut listed, &object, addresses),

@@ -9,17 +9,14 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use futures::{StreamExt, stream::BoxStream};
+use futures::stream::BoxStream;
 use kube::{
     Api, Resource,
     core::NamespaceResourceScope,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 
-use crate::{context::Context, queue::ObjectKey, status, watched::WatchedObject};
+use crate::{context::Context, queue::ObjectKey, status, watch_backoff, watched::WatchedObject};
 
 const REQUESTED_AT: &str = "/requestedAt";
 /// Prefix of annotations that are requests of kluctl, which a pass removes.
@@ -38,7 +35,7 @@ where
     if !flags.watch_label_selector.is_empty() {
         config = config.labels(&flags.watch_label_selector);
     }
-    watcher(api, config).default_backoff().boxed()
+    watch_backoff::rest_after_errors(watcher(api, config))
 }
 
 pub(crate) fn is_unserved(error: &watcher::Error) -> bool {

@@ -18,12 +18,9 @@ use futures::{
 use kube::{
     Api, Resource, ResourceExt,
     core::NamespaceResourceScope,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
-use runtime::{Context, ObjectKey, Trigger};
+use runtime::{Context, ObjectKey, Trigger, watch_backoff::rest_after_errors};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
@@ -96,8 +93,7 @@ where
         Some(namespace) => Api::namespaced(client, namespace),
         None => Api::all(client),
     };
-    watcher(api, watcher::Config::default())
-        .default_backoff()
+    rest_after_errors(watcher(api, watcher::Config::default()))
         .filter_map(move |event| {
             let (object, is_gone) = match event {
                 Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),

@@ -10,11 +10,13 @@ use kube::{
     runtime::watcher::{self, Event, watcher},
 };
 use parking_lot::Mutex;
-use runtime::{Context, ObjectKey};
+use runtime::{Context, ObjectKey, backoff::Backoff, watch_backoff::WatchFailures};
 
-/// Pauses after the watch broke off: the first, and the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Pauses after the watch broke off.
+const PAUSES: Backoff = Backoff {
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(60),
+};
 /// Time after which all objects are listed again, in case the watch missed something.
 const RELIST: Duration = Duration::from_secs(600);
 
@@ -55,20 +57,22 @@ impl ObjectNames {
     }
 
     async fn keep(&self, api: Api<PartialObjectMeta<DynamicObject>>) {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = WatchFailures::new(PAUSES);
         loop {
             let mut events = watcher(api.clone(), watcher::Config::default()).boxed();
             let watching = async {
                 while let Some(Ok(event)) = events.next().await {
-                    pause = FIRST_PAUSE;
+                    // Each error is followed by a whole list, which says nothing about the watch after it.
+                    if !matches!(event, Event::InitDone) {
+                        failures.event(&event);
+                    }
                     self.0.lock().apply(event);
                 }
             };
             if tokio::time::timeout(RELIST, watching).await.is_ok() {
                 // A kind that is not served is asked for again from time to time.
                 self.0.lock().known = None;
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                tokio::time::sleep(failures.error()).await;
             }
         }
     }

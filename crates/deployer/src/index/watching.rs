@@ -14,7 +14,7 @@ use kube::{
     core::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::watcher::{self, Event, watcher},
 };
-use runtime::{Context, ObjectKey};
+use runtime::{Context, ObjectKey, backoff::Backoff, watch_backoff::WatchFailures};
 use tokio::{sync::Notify, task::JoinSet, time};
 
 use super::{
@@ -27,9 +27,11 @@ use crate::{objects::metadata_of, triggers::known::Change};
 const REFRESH: Duration = Duration::from_secs(600);
 /// Times after a change of a definition at which the kinds are read again: a new kind is served a moment later.
 const AFTER_CHANGE: [u64; 3] = [300, 2_000, 8_000];
-/// Pauses after a watch broke off: the first, and the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Pauses after a watch broke off.
+const PAUSES: Backoff = Backoff {
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(60),
+};
 /// Time after which a watch lists all objects again, in case it missed something; it varies by a tenth.
 const RELIST: Duration = Duration::from_secs(3600);
 /// The definitions of kinds, whose changes add and remove kinds.
@@ -141,7 +143,7 @@ fn begin_watches(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, client: &Client,
 /// Watches the metadata of the objects of a kind with the label, until the kind is no longer served.
 async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) {
     use watcher::Error as E;
-    let mut pause = FIRST_PAUSE;
+    let mut failures = WatchFailures::new(PAUSES);
     loop {
         let config = watcher::Config::default().labels(&shared.labels.join(","));
         let mut events = watcher(api.clone(), config).boxed();
@@ -154,7 +156,10 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
             };
             match event {
                 Some(Ok(event)) => {
-                    pause = FIRST_PAUSE;
+                    // Each error is followed by a whole list, which says nothing about the watch after it.
+                    if !matches!(event, Event::InitDone) {
+                        failures.event(&event);
+                    }
                     let change = change(event, &shared.labels);
                     shared.update(|state| state.apply(&kind, change));
                 }
@@ -170,8 +175,7 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
             let is_watched = !matches!(&error, E::InitialListFailed(error) | E::WatchStartFailed(error) if not_watchable(error))
                 && !matches!(&error, E::WatchError(status) if status.code == 405);
             shared.update(|state| state.broke_off(&kind, is_watched));
-            time::sleep(varied(pause)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            time::sleep(failures.error()).await;
         }
     }
 }
@@ -206,7 +210,7 @@ async fn watch_definitions(
                 changed.notify_one();
             }
         }
-        time::sleep(varied(LONGEST_PAUSE)).await;
+        time::sleep(varied(PAUSES.max)).await;
     }
 }
 

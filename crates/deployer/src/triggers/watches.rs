@@ -8,11 +8,9 @@ use futures::{
 };
 use kube::{
     Api, Client,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
+use runtime::watch_backoff::rest_after_errors;
 
 use super::watched::{Watched, WatchedFields};
 use crate::{SourceKind, objects, sources::served};
@@ -67,7 +65,7 @@ pub(super) fn watch<F: WatchedFields>(
     api: Api<Watched<F>>,
     kind: String,
 ) -> BoxStream<'static, Event<Watched<F>>> {
-    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let events = rest_after_errors(watcher(api, watcher::Config::default()));
     events
         .inspect_err(move |error| {
             tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");

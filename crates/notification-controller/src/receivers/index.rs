@@ -14,13 +14,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt as _,
     api::{DynamicObject, PartialObjectMeta},
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use parking_lot::RwLock;
-use runtime::{Context, ObjectKey, Trigger};
+use runtime::{Context, ObjectKey, Trigger, watch_backoff::rest_after_errors};
 use tokio::sync::broadcast;
 
 use super::{path, types};
@@ -237,7 +234,7 @@ pub(crate) fn secret_triggers(ctx: &Context, index: Index, selector: &str) -> Bo
         None => Api::all(client),
     };
     let config = watcher::Config::default().labels(selector);
-    let changes = watcher(api, config).default_backoff();
+    let changes = rest_after_errors(watcher(api, config));
     changes
         .filter_map(|event| {
             futures::future::ready(match event {
