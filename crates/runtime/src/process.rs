@@ -4,6 +4,7 @@ use std::{ffi::OsString, future::Future, process::ExitCode, time::Duration};
 
 use kube::Config;
 use net::{AddressPolicy, ClusterServices, OwnAddresses};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::{
     runtime::Handle,
     signal::unix::{SignalKind, signal},
@@ -57,6 +58,7 @@ where
 {
     logging::init(spec.name, flags.log_level, flags.log_encoding);
     panics::install_hook();
+    forbid_core_files();
     // A second installation is refused; the first one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let result = tokio::runtime::Builder::new_multi_thread()
@@ -79,6 +81,18 @@ where
             tracing::error!(error = %api::redact(&error.to_string()), "the controller ended");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Writes no core file if the process is aborted: its memory has the secrets of all tenants. A program in `core_pattern` of the node gets the memory
+/// nevertheless.
+fn forbid_core_files() {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        tracing::warn!(%error, "cannot forbid core files, which would have secrets");
     }
 }
 
@@ -330,6 +344,13 @@ fn hostname() -> String {
 mod tests {
     use super::*;
     use crate::driver;
+
+    #[test]
+    fn process_writes_no_core_file() {
+        forbid_core_files();
+        let limit = rustix::process::getrlimit(Resource::Core);
+        assert_eq!((limit.current, limit.maximum), (Some(0), Some(0)));
+    }
 
     #[test]
     fn shutdown_fits_the_shortest_grace_period_of_our_pods() {
