@@ -143,12 +143,6 @@ impl TenantPermit {
     pub const fn evicted(&self) -> &CancellationToken {
         &self.evicted
     }
-
-    /// Moves the work to the slow class now: for work that is known to be slow, for example by its rate.
-    pub fn mark_slow(&self) {
-        self.permits.0.lock().mark_slow(self.number);
-        self.permits.advance();
-    }
 }
 
 impl Drop for TenantPermit {

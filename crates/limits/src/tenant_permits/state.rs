@@ -27,12 +27,38 @@ struct Granted {
     tenant: String,
     class: Class,
     since: Instant,
-    is_slow: bool,
     evicted: CancellationToken,
 }
 
+type Request = oneshot::Sender<TenantPermit>;
+
+/// The permits and requests of a tenant; it is known while it has some.
+#[derive(Default)]
+struct Usage {
+    quick: usize,
+    slow: usize,
+    evicted: usize,
+    requests: VecDeque<Request>,
+    /// Number of requests at which those that are gone are removed.
+    compact_at: usize,
+}
+
+impl Usage {
+    const fn permits(&self) -> usize {
+        self.quick + self.slow + self.evicted
+    }
+
+    const fn of(&mut self, class: Class) -> &mut usize {
+        match class {
+            Class::Quick => &mut self.quick,
+            Class::Slow => &mut self.slow,
+            Class::Evicted => &mut self.evicted,
+        }
+    }
+}
+
 pub(super) struct Grant {
-    pub(super) request: oneshot::Sender<TenantPermit>,
+    pub(super) request: Request,
     pub(super) number: u64,
     pub(super) tenant: String,
     pub(super) evicted: CancellationToken,
@@ -43,10 +69,18 @@ pub(super) struct State {
     sequence: u64,
     /// By number, so the oldest come first.
     permits: BTreeMap<u64, Granted>,
-    requests: HashMap<String, VecDeque<oneshot::Sender<TenantPermit>>>,
+    tenants: HashMap<String, Usage>,
     /// Tenants with requests, the one that was served longest ago first.
     turns: VecDeque<String>,
+    quick: usize,
+    slow: usize,
+    /// Number of requests that were looked at.
+    #[cfg(test)]
+    pub(super) visited: usize,
 }
+
+/// Number of requests of a tenant below which those that are gone are left until their turn.
+const COMPACT: usize = 64;
 
 impl State {
     pub(super) fn new(limits: PermitLimits) -> Self {
@@ -54,36 +88,88 @@ impl State {
             limits,
             sequence: 0,
             permits: BTreeMap::new(),
-            requests: HashMap::new(),
+            tenants: HashMap::new(),
             turns: VecDeque::new(),
+            quick: 0,
+            slow: 0,
+            #[cfg(test)]
+            visited: 0,
         }
     }
 
-    pub(super) fn free(&self) -> usize {
-        self.limits.quick.saturating_sub(self.count(Class::Quick, None))
+    pub(super) const fn free(&self) -> usize {
+        self.limits.quick.saturating_sub(self.quick)
     }
 
+    /// Returns the number of tenants with permits, or with requests that are not gone.
     pub(super) fn tenants(&self) -> usize {
-        let without_permits = |tenant: &&String| self.count_of(tenant) == 0;
-        let requesting = self.requests.keys().filter(without_permits).count();
-        requesting + self.by_tenant().len()
+        let is_known =
+            |usage: &&Usage| usage.permits() > 0 || usage.requests.iter().any(|request| !request.is_closed());
+        self.tenants.values().filter(is_known).count()
     }
 
-    pub(super) fn request(&mut self, tenant: &str, request: oneshot::Sender<TenantPermit>) {
-        let requests = self.requests.entry(tenant.to_owned()).or_default();
-        requests.push_back(request);
-        if requests.len() == 1 {
+    /// Adds a request. Requests that are gone go with their turn, and all of a tenant whenever it has twice as many as last time.
+    pub(super) fn request(&mut self, tenant: &str, request: Request) {
+        let usage = self.tenants.entry(tenant.to_owned()).or_default();
+        if usage.requests.is_empty() {
             self.turns.push_back(tenant.to_owned());
         }
+        if usage.requests.len() >= usage.compact_at.max(COMPACT) {
+            #[cfg(test)]
+            (self.visited += usage.requests.len());
+            usage.requests.retain(|request| !request.is_closed());
+            usage.compact_at = 2 * usage.requests.len();
+        }
+        usage.requests.push_back(request);
     }
 
     pub(super) fn remove(&mut self, number: u64) {
-        self.permits.remove(&number);
+        let Some(permit) = self.permits.remove(&number) else {
+            return;
+        };
+        self.count_less(&permit.tenant, permit.class);
+        self.forget_unused(&permit.tenant);
     }
 
-    pub(super) fn mark_slow(&mut self, number: u64) {
-        if let Some(permit) = self.permits.get_mut(&number) {
-            permit.is_slow = true;
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.tenants.values().map(|usage| usage.requests.len()).sum()
+    }
+
+    fn set_class(&mut self, number: u64, class: Class) {
+        let Some(permit) = self.permits.get_mut(&number) else {
+            return;
+        };
+        let before = std::mem::replace(&mut permit.class, class);
+        let tenant = permit.tenant.clone();
+        self.count_less(&tenant, before);
+        self.count_more(&tenant, class);
+    }
+
+    fn count_more(&mut self, tenant: &str, class: Class) {
+        *self.tenants.entry(tenant.to_owned()).or_default().of(class) += 1;
+        match class {
+            Class::Quick => self.quick += 1,
+            Class::Slow => self.slow += 1,
+            Class::Evicted => {}
+        }
+    }
+
+    fn count_less(&mut self, tenant: &str, class: Class) {
+        if let Some(usage) = self.tenants.get_mut(tenant) {
+            *usage.of(class) -= 1;
+        }
+        match class {
+            Class::Quick => self.quick -= 1,
+            Class::Slow => self.slow -= 1,
+            Class::Evicted => {}
+        }
+    }
+
+    fn forget_unused(&mut self, tenant: &str) {
+        let usage = self.tenants.get(tenant);
+        if usage.is_some_and(|usage| usage.permits() == 0 && usage.requests.is_empty()) {
+            self.tenants.remove(tenant);
         }
     }
 
@@ -97,10 +183,8 @@ impl State {
             if self.may_have(&tenant) {
                 granted.extend(self.grant(&tenant, now));
             } else if let Some(number) = self.evictable(&tenant, now) {
-                if let Some(permit) = self.permits.get_mut(&number) {
-                    permit.class = Class::Evicted;
-                    evicted.push(permit.evicted.clone());
-                }
+                self.set_class(number, Class::Evicted);
+                evicted.extend(self.permits.get(&number).map(|permit| permit.evicted.clone()));
             } else {
                 break;
             }
@@ -124,62 +208,67 @@ impl State {
             .min(later)
     }
 
-    fn count(&self, class: Class, tenant: Option<&str>) -> usize {
-        let of_tenant = |permit: &&Granted| tenant.is_none_or(|tenant| permit.tenant == tenant);
-        let permits = self.permits.values().filter(of_tenant);
-        permits.filter(|permit| permit.class == class).count()
+    fn permits_of(&self, tenant: &str) -> usize {
+        self.tenants.get(tenant).map_or(0, Usage::permits)
     }
 
-    fn count_of(&self, tenant: &str) -> usize {
-        let permits = self.permits.values();
-        permits.filter(|permit| permit.tenant == tenant).count()
-    }
-
-    fn by_tenant(&self) -> HashMap<&str, usize> {
-        let mut counts = HashMap::new();
-        for permit in self.permits.values() {
-            *counts.entry(permit.tenant.as_str()).or_default() += 1;
-        }
-        counts
+    /// Returns true if a tenant may have one more slow permit, beside the limit of all.
+    fn may_be_slow(&self, tenant: &str) -> bool {
+        self.tenants.get(tenant).map_or(0, |usage| usage.slow) < self.limits.slow_of_tenant
     }
 
     /// Returns the slow work that has quick permits.
     fn overdue(&self, now: Instant) -> Vec<(u64, String)> {
         let quick_time = self.limits.quick_time;
-        let is_slow = |permit: &Granted| permit.is_slow || now >= permit.since + quick_time;
         let permits = self.permits.iter();
         permits
-            .filter(|(_, permit)| permit.class == Class::Quick && is_slow(permit))
+            .filter(|(_, permit)| permit.class == Class::Quick && now >= permit.since + quick_time)
             .map(|(number, permit)| (*number, permit.tenant.clone()))
             .collect()
     }
 
     fn move_slow(&mut self, now: Instant) {
         for (number, tenant) in self.overdue(now) {
-            let has_space = self.count(Class::Slow, None) < self.limits.slow
-                && self.count(Class::Slow, Some(&tenant)) < self.limits.slow_of_tenant;
-            if has_space && let Some(permit) = self.permits.get_mut(&number) {
-                permit.class = Class::Slow;
+            if self.slow < self.limits.slow && self.may_be_slow(&tenant) {
+                self.set_class(number, Class::Slow);
             }
         }
     }
 
     /// Returns the tenant with a request that gets the next permit. Those with too much evicted work get none.
     fn next_tenant(&mut self) -> Option<String> {
-        let requests = &mut self.requests;
-        requests.retain(|_, requests| {
-            requests.retain(|request| !request.is_closed());
-            !requests.is_empty()
-        });
-        self.turns.retain(|tenant| requests.contains_key(tenant));
-        let (counts, most) = (self.by_tenant(), self.limits.slow_of_tenant.max(1));
-        let may_run = |tenant: &&String| self.count(Class::Evicted, Some(tenant)) < most;
-        let held = |tenant: &&String| counts.get(tenant.as_str()).copied().unwrap_or_default();
-        self.turns.iter().filter(may_run).min_by_key(held).cloned()
+        let most = self.limits.slow_of_tenant.max(1);
+        loop {
+            let usage = |tenant: &String| self.tenants.get(tenant);
+            let may_run = |tenant: &&String| usage(tenant).is_some_and(|usage| usage.evicted < most);
+            let permits = |tenant: &&String| usage(tenant).map_or(0, Usage::permits);
+            let tenant = self.turns.iter().filter(may_run).min_by_key(permits)?.clone();
+            if self.has_request(&tenant) {
+                return Some(tenant);
+            }
+            self.turns.retain(|other| *other != tenant);
+            self.forget_unused(&tenant);
+        }
+    }
+
+    /// Returns true if a tenant has a request; removes those before it that are gone.
+    fn has_request(&mut self, tenant: &str) -> bool {
+        let Some(usage) = self.tenants.get_mut(tenant) else {
+            return false;
+        };
+        while let Some(request) = usage.requests.front() {
+            #[cfg(test)]
+            (self.visited += 1);
+            if !request.is_closed() {
+                return true;
+            }
+            usage.requests.pop_front();
+        }
+        false
     }
 
     fn may_have(&self, tenant: &str) -> bool {
-        let reserve = match self.count_of(tenant) {
+        let reserve = match self.permits_of(tenant) {
             0 => 0,
             _ => self.limits.reserve,
         };
@@ -188,20 +277,18 @@ impl State {
 
     fn grant(&mut self, tenant: &str, now: Instant) -> Option<Grant> {
         self.turns.retain(|other| other != tenant);
-        let requests = self.requests.get_mut(tenant)?;
-        let request = requests.pop_front()?;
-        if requests.is_empty() {
-            self.requests.remove(tenant);
-        } else {
+        let usage = self.tenants.get_mut(tenant)?;
+        let request = usage.requests.pop_front()?;
+        if !usage.requests.is_empty() {
             self.turns.push_back(tenant.to_owned());
         }
         self.sequence += 1;
+        self.count_more(tenant, Class::Quick);
         let evicted = CancellationToken::new();
         let permit = Granted {
             tenant: tenant.to_owned(),
             class: Class::Quick,
             since: now,
-            is_slow: false,
             evicted: evicted.clone(),
         };
         self.permits.insert(self.sequence, permit);
@@ -216,17 +303,16 @@ impl State {
     /// Returns the work to evict for a tenant: the newest that runs for long enough, of the tenant with the most permits and among equals with
     /// the oldest work. The tenant must have at least two more than `tenant`, or `tenant` none. `None` unless slow work has a quick permit.
     fn evictable(&self, tenant: &str, now: Instant) -> Option<u64> {
-        let counts = self.by_tenant();
-        let count = |tenant: &str| counts.get(tenant).copied().unwrap_or_default();
-        let own = count(tenant);
+        let own = self.permits_of(tenant);
         let least = self.limits.evict_after * if own == 0 { 1 } else { PATIENT };
         let overdue = self.overdue(now);
         let is_useful = |permit: &Granted| match permit.class {
             Class::Quick => true,
             // Its slow permit goes to one of them.
-            Class::Slow => overdue.iter().any(|(_, other)| {
-                *other == permit.tenant || self.count(Class::Slow, Some(other)) < self.limits.slow_of_tenant
-            }),
+            Class::Slow => {
+                let takes = |other: &String| *other == permit.tenant || self.may_be_slow(other);
+                overdue.iter().any(|(_, other)| takes(other))
+            }
             Class::Evicted => false,
         };
         let long = || {
@@ -234,8 +320,9 @@ impl State {
             permits.filter(|(_, permit)| now >= permit.since + least && is_useful(permit))
         };
         let others = long().filter(|(_, permit)| permit.tenant != tenant);
-        let (_, first) = others.min_by_key(|(number, permit)| (Reverse(count(&permit.tenant)), **number))?;
-        let has_more = own == 0 || count(&first.tenant) > own + 1;
+        let (_, first) =
+            others.min_by_key(|(number, permit)| (Reverse(self.permits_of(&permit.tenant)), **number))?;
+        let has_more = own == 0 || self.permits_of(&first.tenant) > own + 1;
         let mut of_first = long().filter(|(_, permit)| permit.tenant == first.tenant);
         of_first
             .next_back()

@@ -58,12 +58,49 @@ async fn slow_work_moves_to_a_class_with_bounds_for_each_tenant_and_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_says_so_is_slow_at_once() {
+async fn grant_visits_one_request_however_many_wait_or_are_gone() {
+    const REQUESTS: usize = 2_000;
     let permits = TenantPermits::new(LIMITS);
-    let held = take_all(&permits, "a");
-    assert!(take(&permits, "a").is_none());
-    held[0].mark_slow();
-    assert!(take(&permits, "a").is_some());
+    let mut held = take_all(&permits, "a");
+    let request = |number: usize| {
+        let (request, answer) = oneshot::channel();
+        permits.0.lock().request(["a", "b", "c"][number % 3], request);
+        answer
+    };
+    // Of every four requests, one is still waited for.
+    let mut answers: Vec<_> = (0..REQUESTS)
+        .map(request)
+        .enumerate()
+        .filter_map(|(number, answer)| (number % 4 == 0).then_some(answer))
+        .collect();
+    let mut granted = 0;
+    while !answers.is_empty() {
+        drop(held.pop());
+        permits.advance();
+        answers.retain_mut(|answer| match answer.try_recv() {
+            Ok(permit) => {
+                held.insert(0, permit);
+                granted += 1;
+                false
+            }
+            Err(_) => true,
+        });
+    }
+    assert_eq!(granted, REQUESTS / 4);
+    let visited = permits.0.lock().visited;
+    assert!(visited <= 4 * REQUESTS, "{visited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_gone_need_no_memory() {
+    let permits = TenantPermits::new(LIMITS);
+    let _held = take_all(&permits, "a");
+    let _others = take_all(&permits, "b");
+    for _ in 0..5_000 {
+        assert!(take(&permits, "a").is_none());
+    }
+    let state = permits.0.lock();
+    assert!(state.waiting() <= 2 * 64, "{}", state.waiting());
 }
 
 #[tokio::test(start_paused = true)]
