@@ -169,8 +169,8 @@ fuzz-charts: ## Compare renders of charts with random values with those of helm 
 	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_values -- --nocapture
 
 .PHONY: fuzz-subcharts
-fuzz-subcharts: ## Compare renders of random trees of charts with those of helm (CHARTS=1000, SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_CHARTS=$(or $(CHARTS),1000); \
+fuzz-subcharts: ## Compare renders of random trees of charts with those of helm (CHARTS=1000, SEED=n, HELM=4)
+	@mkdir -p target; export WEIR_FUZZ_HELM=$(or $(HELM),3) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_CHARTS=$(or $(CHARTS),1000); \
 	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_chart_trees -- --nocapture
 
 .PHONY: fuzz-jinja
@@ -183,7 +183,7 @@ bench-kustomize: build-weir ## Measure builds of kustomizations beside kustomize
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kustomize $(if $(QUICK),--quick)
 
 .PHONY: bench-helm
-bench-helm: build-weir ## Measure renders of Helm charts beside helm itself
+bench-helm: build-weir ## Measure renders of Helm charts beside helm 3 and 4
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-helm
 
 .PHONY: bench-kluctl

@@ -99,6 +99,8 @@ pub(crate) enum ReadError {
     /// An invalid document, in the words of Helm 4.
     #[error("cannot unmarshal yaml document: {0}")]
     Document(Box<ReadError>),
+    #[error("error reading yaml document: invalid Yaml document separator: {0}")]
+    Separator(String),
     #[error("{}", yaml_words(.0))]
     Yaml(yaml::Error),
     #[error(
@@ -118,37 +120,40 @@ pub(crate) fn read(text: &[u8], helm: HelmVersion, budget: &Budget) -> Result<Va
         return read_map(text, budget);
     }
     let failed = |error| ReadError::Document(Box::new(error));
-    let mut documents = documents(text).into_iter();
-    let first = documents.next().unwrap_or_default();
-    let merged = read_map(first, budget).map_err(failed)?;
-    for document in documents {
-        if let (Value::Dict(base), Value::Dict(over)) = (&merged, read_map(document, budget).map_err(failed)?)
-        {
-            merge_over(base, &over);
+    let mut merged: Option<Value> = None;
+    for document in documents(text) {
+        let read = read_map(document?, budget).map_err(failed)?;
+        match (&merged, &read) {
+            (Some(Value::Dict(base)), Value::Dict(over)) => merge_over(base, over),
+            _ => merged = Some(read),
         }
     }
-    Ok(merged)
+    Ok(merged.unwrap_or_else(|| Value::Dict(table())))
 }
 
 /// Splits a file at its separators as Kubernetes does: lines of `---`, which may have a comment. A separator at the beginning
-/// remains in the document.
-fn documents(text: &[u8]) -> Vec<&[u8]> {
-    let is_separator = |line: &[u8]| {
-        let rest = line.strip_prefix(b"---").map(<[u8]>::trim_ascii);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"#"))
-    };
+/// remains in the document. The last item is an error if something else follows a separator.
+fn documents(text: &[u8]) -> Vec<Result<&[u8], ReadError>> {
     let mut documents = Vec::new();
     let (mut begin, mut at) = (0, 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let end = at + line.len();
-        if is_separator(line) && at > begin {
-            documents.push(text.get(begin..at).unwrap_or_default());
-            begin = end;
+        if let Some(rest) = line.strip_prefix(b"---") {
+            let rest = rest.trim_ascii();
+            if !rest.is_empty() && !rest.starts_with(b"#") {
+                let rest = String::from_utf8_lossy(rest).into_owned();
+                documents.push(Err(ReadError::Separator(rest)));
+                return documents;
+            }
+            if at > begin {
+                documents.push(Ok(text.get(begin..at).unwrap_or_default()));
+                begin = end;
+            }
         }
         at = end;
     }
     if begin < text.len() {
-        documents.push(text.get(begin..).unwrap_or_default());
+        documents.push(Ok(text.get(begin..).unwrap_or_default()));
     }
     documents
 }

@@ -31,6 +31,14 @@ static HELM_RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 60,
 };
+const HELM_4: &str = "helm.sh/helm/v4";
+static HELM_4_RECIPE: Recipe = Recipe {
+    module: "helm4",
+    packages: &["helm.sh/helm/v4/cmd/helm"],
+    programs: &["helm"],
+    tags: "",
+    seconds: 120,
+};
 static TEMPLATES_RECIPE: Recipe = Recipe {
     module: "helm",
     packages: &["./templates"],
@@ -47,6 +55,11 @@ pub fn kustomize() -> Result<PathBuf> {
 /// Finds helm, in the version that `hack/helm` pins, in the cache, or builds it.
 pub fn helm() -> Result<PathBuf> {
     program("oracle", &HELM_RECIPE, HELM)
+}
+
+/// Finds helm 4, in the version that `hack/helm4` pins, in the cache, or builds it.
+pub fn helm_4() -> Result<PathBuf> {
+    program("oracle", &HELM_4_RECIPE, HELM_4)
 }
 
 /// Finds the program that renders one template after another as the pinned version of helm does, in the cache, or builds it.

@@ -1,5 +1,7 @@
 use tree::Mem;
 
+mod helm4;
+
 use super::*;
 
 struct Still;

@@ -2,7 +2,7 @@
 //! with the same message.
 //!
 //! `make test` tries a small fixed set; `WEIR_FUZZ_CHARTS` asks for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more
-//! than the first difference. Each is reduced to a minimal case.
+//! than the first difference. Each is reduced to a minimal case. `WEIR_FUZZ_HELM=4` compares with Helm 4.
 
 mod chart;
 mod line;
@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use helm::HelmVersion;
 use testkit::{
     archive::tar_gz,
     fuzz::{Comparison, Tally},
@@ -95,7 +96,8 @@ impl Case {
             let missing = |_| format!("open {name}: no such file or directory").into();
             fs::read(dir.join(name)).map(Into::into).map_err(missing)
         };
-        let line = parse(&self.arguments, dir, &environment, &read)?;
+        let mut line = parse(&self.arguments, dir, &environment, &read)?;
+        line.options.helm_version = compared();
         let tree = Disk::open(dir, &Limits::default()).unwrap();
         let path = TreePath::parse(&line.chart).unwrap();
         let budget = Budget::default().with_timeout(LONGEST);
@@ -113,6 +115,12 @@ impl Case {
 fn put(path: &Path, data: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, data).unwrap();
+}
+
+/// The version of Helm to compare with: `WEIR_FUZZ_HELM`, by default 3.
+fn compared() -> HelmVersion {
+    let given = std::env::var("WEIR_FUZZ_HELM").ok();
+    given.map_or(HelmVersion::V3, |given| given.parse().unwrap())
 }
 
 /// Sorts the words of an error: the original reports some problems in the random order of its maps.
@@ -152,7 +160,10 @@ fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
 #[test]
 fn random_chart_trees_render_as_in_the_original() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_CHARTS", FEW);
-    let helm: PathBuf = testkit::oracle::helm().unwrap();
+    let helm: PathBuf = match compared() {
+        HelmVersion::V3 => testkit::oracle::helm().unwrap(),
+        HelmVersion::V4 => testkit::oracle::helm_4().unwrap(),
+    };
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("case");
     let mut tally = Tally::default();
