@@ -86,8 +86,10 @@ fn entry(random: &mut Random) -> (Value, Entry) {
             format!("https://h/{}.tgz", random.text(TEXTS, 0..2))
         }),
         digest: random.pick(&["", "aa"]).to_string(),
+        created: None,
     };
     let mut map = Map::new();
+    map.insert("name", "chart");
     map.insert("description", random.text(TEXTS, 0..6));
     map.insert("version", entry.version.as_str());
     let urls = entry.urls.iter().map(|url| Value::from(url.as_str())).collect();

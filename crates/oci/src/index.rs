@@ -6,7 +6,9 @@ mod file;
 mod json;
 mod rewrite;
 mod stream;
+mod validation;
 
+use jiff::Timestamp;
 use tree::{Budget, Limits};
 
 use crate::{Error, version};
@@ -23,15 +25,18 @@ pub struct Entry {
     pub urls: Vec<String>,
     /// SHA-256 of the archive; empty if missing.
     pub digest: String,
+    /// Time at which it was packaged, if the index has it.
+    pub(crate) created: Option<Timestamp>,
 }
 
 /// Maximum number of values of a chart's entries, which take much more memory than their text. Ten thousand versions have half as many.
 const MAX_VALUES: usize = 1_000_000;
 
-/// Returns the entries of a chart, the newest first. Invalid versions are left out, as in Helm.
+/// Returns the entries of a chart, the newest first. Invalid ones are left out, as in Helm.
 fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
     let items = parse_items(text, url)?;
-    let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
+    let maps = items.iter().filter_map(yaml::Value::as_map);
+    let entries = maps.filter(|map| validation::is_valid(map)).map(entry);
     Ok(version::sort(entries.collect(), |entry| &entry.version))
 }
 
@@ -71,13 +76,16 @@ fn parse_yaml(text: &[u8]) -> Result<yaml::Value, yaml::Error> {
     Ok(yaml::read::goyaml_lenient(text, &budget)?.value)
 }
 
-fn entry(map: &yaml::Map) -> Entry {
-    // As in Helm, numbers are accepted as strings.
-    let text = |key: &str| match map.get(key) {
+/// Returns a field as a string; empty if it is missing. As in Helm, numbers are accepted as strings.
+fn text(map: &yaml::Map, key: &str) -> String {
+    match map.get(key) {
         None | Some(yaml::Value::Null) => String::new(),
         Some(yaml::Value::String(text)) => text.clone(),
         Some(other) => yaml::print::json(other),
-    };
+    }
+}
+
+fn entry(map: &yaml::Map) -> Entry {
     let urls = match map.get("urls") {
         Some(yaml::Value::Seq(urls)) => urls
             .iter()
@@ -87,8 +95,9 @@ fn entry(map: &yaml::Map) -> Entry {
         _ => Vec::new(),
     };
     Entry {
-        version: text("version"),
+        version: text(map, "version"),
         urls,
-        digest: text("digest"),
+        digest: text(map, "digest"),
+        created: text(map, "created").parse().ok(),
     }
 }

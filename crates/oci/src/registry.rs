@@ -21,7 +21,7 @@ use crate::{
 
 #[cfg(test)]
 pub(crate) use auth::Challenge;
-pub use manifest::{Descriptor, Manifest};
+pub use manifest::{CHART_LAYER, Descriptor, Manifest};
 pub use push::Artifact;
 
 /// A repository in a registry. Caches its tokens.

@@ -18,7 +18,7 @@ use crate::{
     client::{Answer, Ask, bare, safe_url},
     index::{Download, Stream, rewrite, stored_entries},
     registry,
-    version::newest,
+    version::newest_created,
 };
 
 /// Bytes of an index that are parsed at once.
@@ -114,7 +114,8 @@ impl Repository {
     }
 
     /// Returns a version of a chart in a stored index: the one with that name, or the newest in a range; without either, the
-    /// newest that is not a pre-release. [`Repository::fetch`] downloads it. Blocks.
+    /// newest that is not a pre-release. Of equal versions in a range, the one that was created last is meant.
+    /// [`Repository::fetch`] downloads it. Blocks.
     ///
     /// # Errors
     /// Fails when the index cannot be read, does not list the chart, or has no matching version, and when the range is invalid.
@@ -124,7 +125,7 @@ impl Repository {
             let chart = chart.to_owned();
             return Err(Error::NoChart { chart, url });
         };
-        newest(entries, |entry| &entry.version, range)?.ok_or_else(|| Error::NoVersion {
+        newest_created(entries, range)?.ok_or_else(|| Error::NoVersion {
             chart: chart.to_owned(),
             range: range.to_owned(),
             url,

@@ -2,7 +2,7 @@
 
 use versions::{Constraint, Precedence, Version};
 
-use crate::Error;
+use crate::{Entry, Error};
 
 /// Sorts items by version, the newest first, and drops those without a valid version.
 #[must_use]
@@ -32,6 +32,26 @@ pub fn newest<T>(items: Vec<T>, version: impl Fn(&T) -> &str, range: &str) -> Re
         }
     };
     Ok(chosen.and_then(|at| items.into_iter().nth(at)))
+}
+
+/// Returns the entry with exactly that version, the first of several, or the newest in the range: of equal versions, the one that was created
+/// last, and of these the last one. That is Flux's order; Helm takes the first ([`newest`]).
+///
+/// # Errors
+/// Fails when the range is invalid.
+pub fn newest_created(entries: Vec<Entry>, range: &str) -> Result<Option<Entry>, Error> {
+    let version = |entry: &Entry| Version::parse(&entry.version).ok();
+    let Some(newest) = newest(entries.iter().collect(), |entry| &entry.version, range)? else {
+        return Ok(None);
+    };
+    if newest.version == range {
+        return Ok(Some(newest.clone()));
+    }
+    let precedence = version(newest).map(Version::into_precedence);
+    let equal = entries
+        .into_iter()
+        .filter(|entry| version(entry).map(Version::into_precedence) == precedence);
+    Ok(equal.max_by_key(|entry| entry.created))
 }
 
 /// Does the same as [`newest`] for callers on an async worker: others run in between, and it can be cancelled there.
@@ -145,6 +165,48 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn of_equal_versions_the_one_created_last_is_in_a_range() {
+        let entry = |version: &str, created: &str, digest: &str| Entry {
+            version: version.to_owned(),
+            digest: digest.to_owned(),
+            created: created.parse().ok(),
+            ..Entry::default()
+        };
+        let (early, late) = ("2024-01-01T00:00:00.5+02:00", "2023-12-31T23:00:00Z");
+        let entries = vec![
+            entry("1.1.0", late, "a"),
+            entry("1.1.0", early, "b"),
+            entry("1.0.0+x", early, "c"),
+            entry("1.0.0", late, "d"),
+            entry("1.0.0+y", "none", "e"),
+            entry("0.9.0", "", "f"),
+            entry("v0.9.0", "", "g"),
+            entry("0.9.0-rc.1", late, "h"),
+        ];
+        for (range, expected) in [
+            ("", "a"),
+            ("1.x", "a"),
+            ("~1.0", "d"),
+            ("<1", "g"),
+            ("1.0.0+x", "c"),
+            ("1.0.0+y", "e"),
+            ("1.0.0", "d"),
+            ("0.9.0", "f"),
+            ("v1.0.0", "d"),
+        ] {
+            let found = newest_created(entries.clone(), range).unwrap().unwrap();
+            assert_eq!(found.digest, expected, "{range}");
+        }
+        let mut reversed = entries;
+        reversed.reverse();
+        let found = newest_created(reversed.clone(), "1.x").unwrap().unwrap();
+        assert_eq!(found.digest, "a");
+        let found = newest_created(reversed.clone(), "1.1.0").unwrap().unwrap();
+        assert_eq!(found.digest, "b", "an exact version is the first one");
+        assert_eq!(newest_created(reversed, ">2").unwrap(), None);
     }
 
     #[test]

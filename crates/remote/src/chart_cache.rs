@@ -130,7 +130,7 @@ mod tests {
         let metadata = b"apiVersion: v2\nname: a\nversion: 1.0.0\n";
         let archive = tar_gz(&[("a/Chart.yaml", metadata)]);
         server.page("/a.tgz", Page::Content(archive.into()));
-        let index = "entries:\n  a:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+        let index = "entries:\n  a:\n  - {name: a, version: 1.0.0, urls: [a.tgz]}\n";
         server.page("/index.yaml", Page::Content(index.into()));
         let (cache, servers) = (ChartCache::default(), ServerAccess::default());
         let chart = ChartVersion {

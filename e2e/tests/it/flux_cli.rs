@@ -157,7 +157,7 @@ async fn flux_creates_helm_repositories() -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start("source-controller", &[]).await?;
     let server = testkit::WebServer::start()?;
-    let index = "apiVersion: v1\nentries:\n  shop:\n  - {version: 1.0.0, urls: [shop.tgz]}\n";
+    let index = "apiVersion: v1\nentries:\n  shop:\n  - {name: a, version: 1.0.0, urls: [shop.tgz]}\n";
     server.page("/index.yaml", testkit::Page::Content(index.into()));
     let flux = Flux {
         program,

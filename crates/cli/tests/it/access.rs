@@ -98,7 +98,7 @@ fn repository(authority: Option<Authority>) -> WebServer {
         None => WebServer::start(),
     };
     let server = server.unwrap();
-    let index = "entries:\n  a:\n  - version: 1.0.0\n    urls: [a.tgz]\n";
+    let index = "entries:\n  a:\n  - name: a\n    version: 1.0.0\n    urls: [a.tgz]\n";
     server.page("/index.yaml", Page::Content(index.into()));
     server.page("/a.tgz", Page::Content(chart("a", "1.0.0").into()));
     server

@@ -37,7 +37,9 @@ fn repository(versions: &[&str]) -> WebServer {
         index.push_str(&format!("  {name}:\n"));
         for version in versions {
             let file = format!("{name}-{version}.tgz");
-            index.push_str(&format!("  - version: {version}\n    urls: [{file}]\n"));
+            index.push_str(&format!(
+                "  - name: {name}\n    version: {version}\n    urls: [{file}]\n"
+            ));
             server.page(&format!("/{file}"), Page::Content(chart(name, version).into()));
         }
     }

@@ -281,8 +281,8 @@ fn template_downloads_charts_from_helm_repositories() {
     server.login("me", "s3cret");
     let away = cdn.url("a-3.0.0-rc.1.tgz");
     let index = format!(
-        "entries:\n  a:\n  - {{version: 1.0.0, urls: [a-1.0.0.tgz]}}\n  - {{version: 1.1.0, urls: [a-1.1.0.tgz]}}\n  - \
-         {{version: 3.0.0-rc.1, urls: ['{away}']}}\n"
+        "entries:\n  a:\n  - {{name: a, version: 1.0.0, urls: [a-1.0.0.tgz]}}\n  - {{name: a, version: 1.1.0, urls: [a-1.1.0.tgz]}}\n  - \
+         {{name: a, version: 3.0.0-rc.1, urls: ['{away}']}}\n"
     );
     server.page("/stable/index.yaml", Page::Content(index.into()));
     for version in ["1.0.0", "1.1.0"] {

@@ -161,8 +161,8 @@ fn charts_are_downloaded_without_writing_files() {
             Page::Content(chart("far", version).into()),
         );
     }
-    let index = "entries:\n  far:\n  - {version: 1.0.0, urls: [far-1.0.0.tgz]}\n  - {version: 1.1.0, urls: [far-1.1.0.tgz]}\n  \
-                 - {version: 2.0.0-rc.1, urls: [far-2.0.0-rc.1.tgz]}\n";
+    let index = "entries:\n  far:\n  - {name: a, version: 1.0.0, urls: [far-1.0.0.tgz]}\n  - {name: a, version: 1.1.0, urls: [far-1.1.0.tgz]}\n  \
+                 - {name: a, version: 2.0.0-rc.1, urls: [far-2.0.0-rc.1.tgz]}\n";
     server.page("/index.yaml", Page::Content(index.into()));
     let url = server.url("");
     for (entry, expected) in [
@@ -206,7 +206,7 @@ fn values_file_can_be_inside_of_a_downloaded_chart() {
     server.page("/far.tgz", Page::Content(chart("far", "1.0.0").into()));
     server.page(
         "/index.yaml",
-        Page::Content("entries:\n  far:\n  - {version: 1.0.0, urls: [far.tgz]}\n".into()),
+        Page::Content("entries:\n  far:\n  - {name: a, version: 1.0.0, urls: [far.tgz]}\n".into()),
     );
     let kustomization = format!(
         "helmCharts:\n- name: far\n  repo: {}\n  version: 1.0.0\n  valuesFile: charts/far-1.0.0/far/values.yaml\n  \

@@ -93,7 +93,7 @@ mod tests {
             "/a.tgz",
             Page::Content(tar_gz(&[("a/Chart.yaml", metadata)]).into()),
         );
-        let index = "entries:\n  a:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+        let index = "entries:\n  a:\n  - {name: a, version: 1.0.0, urls: [a.tgz]}\n";
         server.page("/index.yaml", Page::Content(index.into()));
         server
     }

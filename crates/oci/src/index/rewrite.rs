@@ -11,8 +11,8 @@ use crate::{Error, Limits, version};
 
 const PIECE: usize = 64 << 10;
 
-/// Reads an index in YAML or JSON, and writes it as JSON: one version per line, the newest of a chart first. Entries without a
-/// valid version are left out, as in Helm. Returns the number of versions.
+/// Reads an index in YAML or JSON, and writes it as JSON: one version per line, the newest of a chart first. Invalid entries
+/// are left out, as in Helm. Returns the number of versions.
 ///
 /// # Errors
 /// Fails when the index is malformed, has no `apiVersion`, or one of its charts is larger than the limit.
@@ -68,7 +68,7 @@ impl<W: Write> Writer<'_, W> {
         let name = String::from_utf8_lossy(&chart.name);
         let items = parse_items(&chart.text, self.url)?;
         let items = items.into_iter().filter_map(|item| match item {
-            yaml::Value::Map(map) => Some(map),
+            yaml::Value::Map(map) if super::validation::is_valid(&map) => Some(map),
             _ => None,
         });
         let entries = items.map(|map| (super::entry(&map).version, map));

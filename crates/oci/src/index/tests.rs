@@ -12,22 +12,31 @@ entries:
     description: |
       entries:
         redis:
-        - version: 9.9.9
+        - name: a
+          version: 9.9.9
+    name: alpha
     urls: [alpha-1.0.0.tgz]
     version: 1.0.0
   redis:
   - apiVersion: v2
     digest: aa
+    name: redis
     urls:
     - charts/redis-1.0.0.tgz
     version: 1.0.0
+  - name: ../redis
+    version: 9.0.0
+  - {name: redis, type: plugin, version: 9.0.0}
 
-  - version: 2.0.0
+  - name: a
+    version: 2.0.0
     urls:
     - https://h/redis-2.0.0.tgz
-  - version: none
+  - name: a
+    version: none
   \"redis-cluster\":
-  - version: 3.0.0
+  - name: a
+    version: 3.0.0
 generated: \"2020-01-01T00:00:00Z\"
 ";
 
@@ -36,20 +45,21 @@ generated: x
 entries:   # charts
 
     'redis':
-        - version: \"1.0.0\"
+        - name: a
+          version: \"1.0.0\"
           digest: aa
           urls: [charts/redis-1.0.0.tgz]
-        - {version: 2.0.0, urls: [https://h/redis-2.0.0.tgz]}
+        - {name: a, version: 2.0.0, urls: [https://h/redis-2.0.0.tgz]}
 ";
 
 const FLOW: &str = "entries:
-  redis: [{version: 1.0.0, digest: aa, urls: [charts/redis-1.0.0.tgz]}, {version: 2.0.0, urls: [https://h/redis-2.0.0.tgz]}]
+  redis: [{name: a, version: 1.0.0, digest: aa, urls: [charts/redis-1.0.0.tgz]}, {name: a, version: 2.0.0, urls: [https://h/redis-2.0.0.tgz]}]
   other: []
 ";
 
-const JSON: &str = r#"{"x": {"redis": [1]}, "generated": "entries", "entries": {"a\"": ["redis", {"redis": [{"version": "8.0.0"}]}],
- "redis": [{"version": "1.0.0", "digest": "aa", "urls": ["charts/redis-1.0.0.tgz"]},
-  {"version": "2.0.0", "description": "]}\"", "urls": ["https://h/redis-2.0.0.tgz"]}], "z": []}}"#;
+const JSON: &str = r#"{"x": {"redis": [1]}, "generated": "entries", "entries": {"a\"": ["redis", {"redis": [{"name": "a", "version": "8.0.0"}]}],
+ "redis": [{"name": "a", "version": "1.0.0", "digest": "aa", "urls": ["charts/redis-1.0.0.tgz"]},
+  {"name": "a", "version": "2.0.0", "description": "]}\"", "urls": ["https://h/redis-2.0.0.tgz"]}], "z": []}}"#;
 
 fn read_with(text: &[u8], step: usize, packed: bool, limits: &Limits) -> Result<Option<Vec<Entry>>, String> {
     let mut stream = Stream::new("redis", "http://h/index.yaml", packed, limits);
@@ -73,6 +83,7 @@ fn a_chart_is_found_however_the_index_is_written() {
         version: version.to_owned(),
         urls: vec![url.to_owned()],
         digest: digest.to_owned(),
+        created: None,
     };
     let expected = Some(vec![
         entry("2.0.0", "https://h/redis-2.0.0.tgz", ""),
@@ -93,7 +104,7 @@ fn a_chart_is_found_however_the_index_is_written() {
 
 #[test]
 fn a_digest_of_digits_is_one() {
-    let text = "entries:\n  redis:\n  - {version: 1, digest: 1234567890, urls: [a.tgz]}\n";
+    let text = "entries:\n  redis:\n  - {name: a, version: 1, digest: 1234567890, urls: [a.tgz]}\n";
     let found = read(text).unwrap().unwrap();
     assert_eq!(
         (found[0].version.as_str(), found[0].digest.as_str()),
@@ -103,7 +114,7 @@ fn a_digest_of_digits_is_one() {
 
 #[test]
 fn texts_may_have_line_ends_of_unicode() {
-    let text = "entries:\n  redis:\n  - description: |2+\n\n\u{2028}    urls: [a.tgz]\n    version: 1.0.0\n  z:\n  - a: |\n      b\u{85}    version: 2.0.0\n";
+    let text = "entries:\n  redis:\n  - description: |2+\n\n\u{2028}    urls: [a.tgz]\n    name: a\n    version: 1.0.0\n  z:\n  - a: |\n      b\u{85}    version: 2.0.0\n";
     let found = read(text).unwrap().unwrap();
     assert_eq!((found.len(), found[0].version.as_str()), (1, "1.0.0"));
 }
@@ -111,7 +122,7 @@ fn texts_may_have_line_ends_of_unicode() {
 #[test]
 fn an_index_without_the_chart_is_still_one() {
     for text in [
-        "entries:\n  a:\n  - version: 1.0.0\n",
+        "entries:\n  a:\n  - name: a\n    version: 1.0.0\n",
         "entries: {}\n",
         "entries:\nx: {}\n",
         "entries:\n",
@@ -156,7 +167,7 @@ fn limits_hold() {
         ..Limits::default()
     };
     let long = format!(
-        "entries:\n  redis:\n  - version: 1.0.0\n    description: {}\n",
+        "entries:\n  redis:\n  - name: a\n    version: 1.0.0\n    description: {}\n",
         "x".repeat(2000)
     );
     let error = read_with(long.as_bytes(), 100, false, &limits).unwrap_err();
@@ -185,6 +196,6 @@ fn entries_with_too_many_values_are_refused_before_they_are_parsed() {
     }
     let json = format!("[{}{{}}]", "{},".repeat(MAX_VALUES));
     assert!(parse(json.as_bytes(), "u").is_err());
-    let real = "- {version: 1.0.0, urls: [a], digest: b}\n".repeat(1000);
+    let real = "- {name: a, version: 1.0.0, urls: [a], digest: b}\n".repeat(1000);
     assert_eq!(parse(real.as_bytes(), "u").unwrap().len(), 1000);
 }

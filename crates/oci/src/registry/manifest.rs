@@ -9,7 +9,8 @@ use crate::{Digest, Error};
 pub(super) const ACCEPT: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 
-const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+/// Media type of the layer of a Helm chart.
+pub const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 /// Media type of charts from early versions of Helm's registry support.
 const OLD_CHART: &str = "application/tar+gzip";
 const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
@@ -95,9 +96,9 @@ impl Manifest {
             ));
         }
         let of = |kind: &str| self.layers.iter().find(|layer| layer.media_type == kind);
-        of(CHART)
+        of(CHART_LAYER)
             .or_else(|| of(OLD_CHART))
-            .ok_or_else(|| format!("manifest does not contain a layer with mediatype {CHART}"))
+            .ok_or_else(|| format!("manifest does not contain a layer with mediatype {CHART_LAYER}"))
     }
 }
 
@@ -122,8 +123,11 @@ mod tests {
     fn the_layer_of_a_chart_is_found_by_its_type() {
         let prov = "application/vnd.cncf.helm.chart.provenance.v1.prov";
         assert_eq!(
-            manifest(CONFIG, &[prov, CHART]).chart_layer().unwrap().media_type,
-            CHART
+            manifest(CONFIG, &[prov, CHART_LAYER])
+                .chart_layer()
+                .unwrap()
+                .media_type,
+            CHART_LAYER
         );
         assert_eq!(
             manifest(CONFIG, &[OLD_CHART]).chart_layer().unwrap().media_type,
@@ -136,7 +140,7 @@ mod tests {
                 .contains("mediatype")
         );
         assert!(
-            manifest("x", &[CHART])
+            manifest("x", &[CHART_LAYER])
                 .chart_layer()
                 .unwrap_err()
                 .contains("no chart")

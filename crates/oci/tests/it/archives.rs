@@ -12,7 +12,7 @@ async fn pulled(bytes: Vec<u8>) -> Archive {
     let server = WebServer::start().unwrap();
     server.page(
         "/index.yaml",
-        Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
+        Page::Content("entries:\n  shop:\n  - {name: a, version: 1.0.0, urls: [a.tgz]}\n".into()),
     );
     server.page("/a.tgz", Page::Content(bytes.into()));
     let source = ChartSource::new(&client(Access::default()), &server.url(""), "shop").unwrap();

@@ -13,8 +13,8 @@ use crate::support::{basic, chart, client, client_with, said, version_of};
 fn stock(server: &WebServer) {
     let (one, two) = (chart("shop", "1.0.0"), chart("shop", "1.1.0"));
     let index = format!(
-        "apiVersion: v1\nentries:\n  other:\n  - version: 9.0.0\n  shop:\n  - version: 1.0.0\n    digest: {}\n    urls: \
-         [charts/shop-1.0.0.tgz]\n  - version: 1.1.0\n    urls: [charts/shop-1.1.0.tgz]\n  - version: 2.0.0-rc.1\n    \
+        "apiVersion: v1\nentries:\n  other:\n  - name: a\n    version: 9.0.0\n  shop:\n  - name: a\n    version: 1.0.0\n    digest: {}\n    urls: \
+         [charts/shop-1.0.0.tgz]\n  - name: a\n    version: 1.1.0\n    urls: [charts/shop-1.1.0.tgz]\n  - name: a\n    version: 2.0.0-rc.1\n    \
          urls: [charts/no.tgz]\n",
         Digest::of(&one).hex()
     );
@@ -94,7 +94,7 @@ async fn credentials_are_sent_to_their_own_host_alone() {
     server.login("me", "s3cret");
     cdn.page("/shop.tgz", Page::Content(chart("shop", "1.0.0").into()));
     let index = format!(
-        "entries:\n  shop:\n  - version: 1.0.0\n    urls: [\"{}\"]\n",
+        "entries:\n  shop:\n  - name: a\n    version: 1.0.0\n    urls: [\"{}\"]\n",
         cdn.url("shop.tgz")
     );
     server.page("/away/index.yaml", Page::Content(index.into()));
@@ -183,17 +183,17 @@ async fn interrupted_and_endless_responses_are_errors() {
         archive_bytes: 1 << 20,
         ..Limits::default()
     };
-    let index = "entries:\n  shop:\n  - version: 1.0.0\n    urls: [endless.tgz]\n  - version: 2.0.0\n    urls: [cut.tgz]\n";
+    let index = "entries:\n  shop:\n  - name: a\n    version: 1.0.0\n    urls: [endless.tgz]\n  - name: a\n    version: 2.0.0\n    urls: [cut.tgz]\n";
     server.page("/a/index.yaml", Page::Content(index.into()));
     server.page("/a/endless.tgz", Page::Endless(vec![0; 1 << 16].into()));
     server.page("/a/cut.tgz", Page::Cut(vec![0x1f; 100].into()));
     server.page(
         "/endless/index.yaml",
-        Page::Endless("entries:\n  other:\n  - version: 1.0.0\n".into()),
+        Page::Endless("entries:\n  other:\n  - name: a\n    version: 1.0.0\n".into()),
     );
     server.page(
         "/cut/index.yaml",
-        Page::Cut("entries:\n  shop:\n  - version: 1.0.0\n".into()),
+        Page::Cut("entries:\n  shop:\n  - name: a\n    version: 1.0.0\n".into()),
     );
     let bomb = gzip(&vec![b' '; 4 << 20]);
     server.page("/bomb/index.yaml", Page::Packed(bomb.into()));
@@ -225,7 +225,7 @@ async fn a_huge_index_is_read_up_to_the_chart() {
         index.push_str(&format!("  chart-{chart}:\n"));
         for version in 0..200 {
             index.push_str(&format!(
-                "  - version: 1.{version}.0\n    description: \"{}\"\n    urls:\n    - c-{chart}-{version}.tgz\n",
+                "  - name: a\n    version: 1.{version}.0\n    description: \"{}\"\n    urls:\n    - c-{chart}-{version}.tgz\n",
                 "words ".repeat(100)
             ));
         }
@@ -288,7 +288,7 @@ async fn an_index_may_name_a_registry() {
         .unwrap();
     let server = WebServer::start().unwrap();
     let index = format!(
-        "entries:\n  shop:\n  - version: 1.0.0\n    urls: [oci://{}/charts/shop:1.0.0]\n",
+        "entries:\n  shop:\n  - name: a\n    version: 1.0.0\n    urls: [oci://{}/charts/shop:1.0.0]\n",
         registry.host()
     );
     server.page("/index.yaml", Page::Content(index.into()));
@@ -306,7 +306,7 @@ async fn invalid_archives_fail_to_unpack() {
     let server = WebServer::start().unwrap();
     server.page(
         "/index.yaml",
-        Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
+        Page::Content("entries:\n  shop:\n  - {name: a, version: 1.0.0, urls: [a.tgz]}\n".into()),
     );
     server.page("/a.tgz", Page::Content(tar_gz(&[]).into()));
     let source = ChartSource::new(&client(Access::default()), &server.url(""), "shop").unwrap();
@@ -370,7 +370,7 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
 #[tokio::test]
 async fn known_index_is_not_sent_again() {
     let server = WebServer::start().unwrap();
-    let text = "apiVersion: v1\nentries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+    let text = "apiVersion: v1\nentries:\n  shop:\n  - {name: a, version: 1.0.0, urls: [a.tgz]}\n";
     server.page("/index.yaml", Page::Tagged(text.into(), "\"one\"".to_owned()));
     let repository = Repository::new(&client(Access::default()), &server.url("")).unwrap();
     let mut file = Vec::new();
@@ -404,11 +404,11 @@ async fn hostile_indexes_are_stored_up_to_their_limit() {
         index_bytes: 1 << 20,
         ..Limits::default()
     };
-    let start = "entries:\n  other:\n  - version: 1.0.0\n";
+    let start = "entries:\n  other:\n  - name: a\n    version: 1.0.0\n";
     server.page("/endless/index.yaml", Page::Endless(start.into()));
     server.page(
         "/nameless/index.yaml",
-        Page::Endless("entries:\n  \"\":\n  - version: 1.0.0\n".into()),
+        Page::Endless("entries:\n  \"\":\n  - name: a\n    version: 1.0.0\n".into()),
     );
     server.page("/cut/index.yaml", Page::Cut(start.into()));
     server.page("/html/index.yaml", Page::Content("<html></html>".into()));

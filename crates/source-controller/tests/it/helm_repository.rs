@@ -16,11 +16,14 @@ use super::{
 const INDEX: &str = "apiVersion: v1
 entries:
   shop:
-  - version: 1.0.0
+  - name: a
+    version: 1.0.0
     urls: [shop-1.0.0.tgz]
-  - version: 1.10.0
+  - name: a
+    version: 1.10.0
     urls: [shop-1.10.0.tgz]
-  - version: none
+  - name: a
+    version: none
 generated: \"2026-01-01T00:00:00Z\"
 ";
 
@@ -58,8 +61,8 @@ async fn index_becomes_an_artifact_and_follows_its_changes() {
     let expected = json!({
         "apiVersion": "v1", "generated": "2026-01-01T00:00:00Z",
         "entries": {"shop": [
-            {"version": "1.10.0", "urls": ["shop-1.10.0.tgz"]},
-            {"version": "1.0.0", "urls": ["shop-1.0.0.tgz"]},
+            {"name": "a", "version": "1.10.0", "urls": ["shop-1.10.0.tgz"]},
+            {"name": "a", "version": "1.0.0", "urls": ["shop-1.0.0.tgz"]},
         ]},
     });
     assert_eq!(index(&object).await, expected);
@@ -246,12 +249,12 @@ async fn hostile_indexes_are_refused_in_bounded_memory_while_others_go_on() {
         (0..charts).fold(String::from("apiVersion: v1\nentries:\n"), |mut index, number| {
             let _ = write!(
                 index,
-                "  chart-{number}:\n  - {{version: 1.0.0, description: {text}}}\n"
+                "  chart-{number}:\n  - {{name: a, version: 1.0.0, description: {text}}}\n"
             );
             index
         })
     };
-    let start = "apiVersion: v1\nentries:\n  a:\n  - version: 1.0.0\n";
+    let start = "apiVersion: v1\nentries:\n  a:\n  - name: a\n    version: 1.0.0\n";
     let entry = format!("{start}    description: {}\n", "x".repeat(9 << 20));
     server.page("/large/index.yaml", Page::Content(many(2500).into()));
     server.page("/usual/index.yaml", Page::Content(many(250).into()));

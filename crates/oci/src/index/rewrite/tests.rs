@@ -18,13 +18,18 @@ entries:
   - description: |
       entries:
         redis: x
+    name: a
     version: 1.0.0
     urls: [a.tgz]
-  - version: 1.10.0
-  - version: none
+  - name: a
+    version: 1.10.0
+  - name: a
+    version: none
   - just a string
+  - {name: ../a, version: 1.11.0}
+  - {name: a, version: 1.12.0, type: plugin}
   \"b\\\"eta\":
-    - {version: 2.0.0, digest: aa}
+    - {name: a, version: 2.0.0, digest: aa}
   empty: []
   nothing:
 generated: \"2020-01-01T00:00:00Z\"
@@ -34,10 +39,10 @@ generated: \"2020-01-01T00:00:00Z\"
 fn index_in_yaml_and_in_json_is_the_same_as_json() {
     let entries = json!({
         "alpha": [
-            {"version": "1.10.0"},
-            {"description": "entries:\n  redis: x\n", "version": "1.0.0", "urls": ["a.tgz"]},
+            {"name": "a", "version": "1.10.0"},
+            {"description": "entries:\n  redis: x\n", "name": "a", "version": "1.0.0", "urls": ["a.tgz"]},
         ],
-        "b\"eta": [{"version": "2.0.0", "digest": "aa"}],
+        "b\"eta": [{"name": "a", "version": "2.0.0", "digest": "aa"}],
         "empty": [], "nothing": [],
     });
     let expected = json!({"apiVersion": "v1", "entries": entries, "generated": "2020-01-01T00:00:00Z"});
@@ -46,9 +51,10 @@ fn index_in_yaml_and_in_json_is_the_same_as_json() {
     // Written again, it stays the same; so does one whose fields come first.
     let (again, _) = rewritten(&found.to_string(), &Limits::default()).unwrap();
     assert_eq!(again, expected);
-    let first = r#"{"apiVersion": "v1", "x": {"apiVersion": "v9"}, "generated": "", "entries": {"a": null, "b": [{"version": "1"}]}}"#;
+    let first = r#"{"apiVersion": "v1", "x": {"apiVersion": "v9"}, "generated": "", "entries": {"a": null, "b": [{"name": "a", "version": "1"}]}}"#;
     let (found, versions) = rewritten(first, &Limits::default()).unwrap();
-    let expected = json!({"apiVersion": "v1", "entries": {"b": [{"version": "1"}]}, "generated": ""});
+    let expected =
+        json!({"apiVersion": "v1", "entries": {"b": [{"name": "a", "version": "1"}]}, "generated": ""});
     assert_eq!((found, versions), (expected, 1));
 }
 
@@ -68,12 +74,12 @@ fn invalid_indexes_are_named() {
         ..Limits::default()
     };
     let long = format!(
-        "apiVersion: v1\nentries:\n  a:\n  - version: {}\n",
+        "apiVersion: v1\nentries:\n  a:\n  - name: a\n    version: {}\n",
         "1".repeat(60)
     );
     let large = format!(
         "apiVersion: v1\nentries:\n{}",
-        "  a:\n  - version: 1\n".repeat(80)
+        "  a:\n  - name: a\n    version: 1\n".repeat(80)
     );
     for (text, why) in [
         ("entries: {}\n", "no API version specified"),

@@ -190,7 +190,7 @@ impl HelmCharts {
                 Fault::retry(Reason::DependencyBuildError, why)
             };
             let entries = client.entries(name).await.map_err(failed)?;
-            let entry = oci::newest(entries, |entry| &entry.version, range).map_err(failed)?;
+            let entry = oci::newest_created(entries, range).map_err(failed)?;
             let entry = entry.ok_or_else(|| {
                 let why = format!("no '{name}' chart with version matching '{range}' found");
                 Fault::retry(Reason::DependencyBuildError, why)
