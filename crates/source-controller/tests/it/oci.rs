@@ -320,7 +320,7 @@ async fn artifact_follows_tag_selector_and_ignore_rules_alone() {
         .wait_failed(
             "app",
             "OCIArtifactLayerOperationFailed",
-            "failed to extract layer contents from artifact: ",
+            "the layer has the media type 'text/plain'; choose another one by spec.layerSelector.mediaType",
         )
         .await;
 }

@@ -25,6 +25,7 @@ const IGNORE_BYTES: u64 = 1 << 20;
 const IGNORE_LINES: usize = 5000;
 const ANNOTATION_BYTES: usize = 32 << 10;
 const ANNOTATIONS: usize = 100;
+const MEDIA_TYPE_CHARS: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayerRule {
@@ -116,11 +117,7 @@ pub(super) async fn download(
                 Ok(true)
             };
             let unpacked = fetch::unpack_with(&blob, &root, (&limits, &mut take));
-            unpacked.map_err(|error| {
-                failed(&format!(
-                    "failed to extract layer contents from artifact: {error}"
-                ))
-            })?;
+            unpacked.map_err(|error| failed(&unextracted(layer, &error)))?;
             files.remove(BLOB).map_err(|error| disk(&error))?;
             Content::Files(root)
         }
@@ -129,6 +126,22 @@ pub(super) async fn download(
         annotations: bounded(&manifest.annotations),
         content,
     })
+}
+
+/// Describes a layer that can't be unpacked, with its media type.
+fn unextracted(layer: &Descriptor, error: &artifact::Error) -> String {
+    let message = format!("failed to extract layer contents from artifact: {error}");
+    if !matches!(error, artifact::Error::Malformed(_)) {
+        return message;
+    }
+    let media_type: String = layer.media_type.chars().take(MEDIA_TYPE_CHARS).collect();
+    let message = format!("{message}: the layer has the media type '{media_type}'");
+    match media_type.contains("tar") {
+        true => message,
+        false => format!(
+            "{message}; choose another one by spec.layerSelector.mediaType, or set spec.layerSelector.operation to 'copy'"
+        ),
+    }
 }
 
 /// Returns the annotations that fit into a status, in the order of their keys.

@@ -3,7 +3,7 @@
 use api::{Fault, Reason, source::OCIRepositorySpec};
 use cloud::Cloud;
 use go::regexp::Regexp;
-use oci::{Digest, Reference, cosign::Signer};
+use oci::{CHART_LAYER, Digest, Reference, cosign::Signer};
 use versions::{Constraint, Version};
 
 use crate::source_kind::{check_interval, given};
@@ -18,6 +18,8 @@ pub(super) enum Selector {
     Semver {
         range: String,
         filter: Option<String>,
+        /// True for Helm charts, in whose tags `_` stands for `+`.
+        of_charts: bool,
     },
     Tag(String),
 }
@@ -159,7 +161,13 @@ pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
             let compiled = go::regexp::Regexp::compile(filter);
             compiled.map_err(|error| invalid("semverFilter", &error.to_string()))?;
         }
-        return Ok(Selector::Semver { range, filter });
+        let layer = spec.layer_selector.as_ref();
+        let media_type = layer.and_then(|layer| layer.media_type.as_deref());
+        return Ok(Selector::Semver {
+            range,
+            filter,
+            of_charts: media_type == Some(CHART_LAYER),
+        });
     }
     Ok(Selector::Tag(
         set(given.tag).unwrap_or_else(|| "latest".to_owned()),
@@ -168,7 +176,12 @@ pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
 
 /// Chooses the newest tag in the range of the selector, in the words of the original.
 pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> {
-    let Selector::Semver { range, filter } = selector else {
+    let Selector::Semver {
+        range,
+        filter,
+        of_charts,
+    } = selector
+    else {
         return Err("there is no range of versions".to_owned());
     };
     let constraint =
@@ -179,11 +192,18 @@ pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, S
         if filter.as_ref().is_some_and(|filter| !filter.is_match(&tag)) {
             return None;
         }
-        let version = Version::of_tag(&tag).ok()?;
+        let version = match of_charts {
+            true => Version::of_tag(&tag.replace('_', "+")),
+            false => Version::of_tag(&tag),
+        };
+        let version = version.ok()?;
         constraint.matches(&version).then_some((version, tag))
     });
-    // Of equal versions, the name decides, so that the choice doesn't depend on the order of the registry.
-    let newest = fitting.max_by(|one, other| one.0.precedence(&other.0).then_with(|| one.1.cmp(&other.1)));
+    // Of equal versions, build metadata and name decide, so that the choice doesn't depend on the order of the registry.
+    let newest = fitting.max_by(|one, other| {
+        let order = one.0.compare_with_metadata(&other.0);
+        order.then_with(|| one.1.cmp(&other.1))
+    });
     newest
         .map(|(_, tag)| tag)
         .ok_or_else(|| format!("no match found for semver: {range}"))

@@ -278,6 +278,7 @@ fn newest_tag_fits_range_and_filter() {
         let selector = Selector::Semver {
             range: range.to_owned(),
             filter: filter.map(str::to_owned),
+            of_charts: false,
         };
         let found = spec::newest(&selector, tags.map(str::to_owned).to_vec());
         assert_eq!(
@@ -285,6 +286,46 @@ fn newest_tag_fits_range_and_filter() {
             expected.map(str::to_owned).map_err(str::to_owned),
             "{range} {filter:?}"
         );
+    }
+}
+
+#[test]
+fn underscores_are_plus_signs_in_tags_of_charts_only() {
+    const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+    let tags = [
+        "1.4.0",
+        "1.7.0_ref.1",
+        "1.7.0_ref.2",
+        "1.7.0_ref.10",
+        "1.8.0_up57.0.3",
+        "1.9.0-rc.1_b",
+        "2.0.0_a_b",
+    ];
+    for (media_type, range, filter, expected) in [
+        (CHART, ">=1.4.1", "", Some("1.8.0_up57.0.3")),
+        (CHART, "1.7.x", "", Some("1.7.0_ref.10")),
+        (CHART, "1.7.0", "_ref\\.[12]$", Some("1.7.0_ref.2")),
+        (CHART, ">1.8.0-0", "", Some("1.9.0-rc.1_b")),
+        (CHART, ">=2", "", None),
+        (CHART, "*", "\\+", None),
+        ("", "*", "", Some("1.4.0")),
+        ("application/tar+gzip", "*", "", Some("1.4.0")),
+        ("application/vnd.cncf.helm.config.v1+json", ">=1.4.1", "", None),
+    ] {
+        let spec = spec_with(|spec| {
+            spec.layer_selector = Some(OCILayerSelector {
+                media_type: Some(media_type.to_owned()),
+                operation: None,
+            });
+            spec.reference = Some(OCIRepositoryRef {
+                semver: Some(range.to_owned()),
+                semver_filter: Some(filter.to_owned()),
+                ..OCIRepositoryRef::default()
+            });
+        });
+        let selector = spec::selector(&spec).unwrap();
+        let found = spec::newest(&selector, tags.map(str::to_owned).to_vec());
+        assert_eq!(found.ok().as_deref(), expected, "{media_type} {range} {filter}");
     }
 }
 
