@@ -8,9 +8,9 @@ use std::{collections::HashMap, fmt::Write as _};
 use yaml::{Map, Value};
 
 use crate::{
-    edits,
     path::{self, Key, Path},
     secrets,
+    unified::unified_diff,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ impl Change {
             (Some(old), Some(new)) => {
                 let (old, new) = (displayed(old), displayed(new));
                 if old.contains('\n') || new.contains('\n') {
-                    edits::unified(&old, &new)
+                    unified_diff(&old, &new)
                 } else {
                     format!("-{old}\n+{new}")
                 }

@@ -7,7 +7,6 @@
 mod bounds;
 pub mod conflict;
 pub mod diff;
-pub mod edits;
 mod error;
 pub mod fixup;
 #[cfg(test)]
@@ -26,6 +25,7 @@ pub mod rules;
 pub mod secrets;
 pub mod takeover;
 pub mod unchanged;
+mod unified;
 pub mod vocabulary;
 
 pub use error::Error;
