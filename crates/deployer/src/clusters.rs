@@ -3,11 +3,7 @@
 mod admission;
 mod id;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::{Fault, KubeConfig, Reason};
 use cluster::{
@@ -24,15 +20,10 @@ pub use id::{OwnClusterId, RemoteDenials};
 
 use crate::{Consumer, check::is_object_name};
 
-/// Bytes of memory for answers of the cluster of the process.
-const LOCAL_ANSWERS: u64 = 256 << 20;
-/// Bytes of memory for answers of all other clusters, whose servers users name.
-const REMOTE_ANSWERS: u64 = 128 << 20;
-
+/// Bytes of memory for answers of clusters, in a process without a ledger.
+const ANSWERS: u64 = 256 << 20;
 /// Time for which passes use the rules of webhooks and policies that another pass of the same identity read, while no watch tells of changes.
 const ADMISSION_AGE: Duration = Duration::from_secs(30);
-
-static REMOTE_MEMORY: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(REMOTE_ANSWERS));
 
 /// Maximum number of kept connections to remote clusters.
 const MAX_CONNECTIONS: usize = 64;
@@ -125,7 +116,7 @@ impl Clusters {
     #[must_use]
     pub fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
-            cluster: connected(ctx.client().clone(), ctx.config(), ByteBudget::new(LOCAL_ANSWERS)),
+            cluster: connected(ctx.client().clone(), ctx.config()),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
         admission::keep(ctx, local.cluster.clone());
@@ -260,7 +251,7 @@ impl Clusters {
             .client_for(&config)
             .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
         Ok(Connection {
-            cluster: connected(client, &config, REMOTE_MEMORY.clone()),
+            cluster: connected(client, &config),
             identity,
         })
     }
@@ -275,11 +266,11 @@ impl Clusters {
     }
 }
 
-fn connected(client: kube::Client, config: &Config, memory: ByteBudget) -> Cluster {
+fn connected(client: kube::Client, config: &Config) -> Cluster {
     let server = config.cluster_url.to_string();
     let settings = Settings {
         server: server.trim_end_matches('/').to_owned(),
-        memory,
+        memory: limits::process_memory().unwrap_or_else(|| ByteBudget::fair(ANSWERS)),
         admission_age: ADMISSION_AGE,
         ..Settings::default()
     };

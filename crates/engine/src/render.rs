@@ -14,6 +14,7 @@ mod fetch_permits;
 pub(crate) mod images;
 mod pinned;
 mod project;
+mod shared_memory;
 mod slots;
 mod sources;
 mod vars;
@@ -241,7 +242,9 @@ async fn in_a_thread<T: Send + 'static>(
         flag: Arc::clone(&flag),
         permit: slot.permit().clone(),
     };
-    let mut budget = Budget::new(options.limits.clone()).with_cancellation(flag);
+    let budget = Budget::new(options.limits.clone()).with_cancellation(flag);
+    let namespace = slots::namespace_of(&options.name);
+    let mut budget = shared_memory::drawing(budget, limits::process_memory(), namespace);
     if let Some(timeout) = options.timeout {
         budget = budget.with_timeout(timeout);
     }

@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for each read of a response: Git servers send keepalives every few seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of memory of all sessions: lists of refs, and objects while packs are indexed and read.
+/// Bytes of memory of all sessions, in a process without a ledger: lists of refs, and objects while packs are indexed and read.
 const MEMORY: u64 = 192 << 20;
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,8 @@ struct Clients {
 }
 
 /// Connections to all Git servers of a process. HTTP connections are reused for a short while; credentials are not kept. SSH
-/// connections belong to the [`Call`]s. The sessions share 192 MiB of memory.
+/// connections belong to the [`Call`]s. The sessions share the ledger of the process, or 192 MiB of
+/// memory.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
@@ -73,7 +74,7 @@ impl Network {
             clients: Arc::default(),
             announcements: Announcements::default(),
             proofs: Proofs::default(),
-            memory: ByteBudget::new(MEMORY),
+            memory: limits::process_memory().unwrap_or_else(|| ByteBudget::new(MEMORY)),
             disk: ByteBudget::new(u64::MAX),
             permits: Arc::new(Semaphore::new(MAX_IDLE_BY_ALL)),
         }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 const UNIT: u64 = 1024;
 /// The fraction of the bytes that one tenant may take.
@@ -19,7 +19,8 @@ const PART: (u64, u64) = (3, 4);
 const WAIT: Duration = Duration::from_secs(30);
 
 /// The bytes that a whole process may hold at the same time, beside the budget of each operation. Tenants wait in
-/// the order of their requests, and none may hold more than three quarters. Clones count together.
+/// the order of their requests, and none may hold more than three quarters; of a fair budget, three quarters of the bytes that the
+/// others leave. Clones count together.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     inner: Arc<Inner>,
@@ -31,6 +32,8 @@ struct Inner {
     bytes: u64,
     /// Maximum number of bytes of one tenant.
     of_tenant: u64,
+    /// Notified of bytes that are given back, if the budget is fair.
+    freed: Option<Arc<Notify>>,
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -73,21 +76,29 @@ impl ByteBudget {
     /// Makes a budget of this many bytes, which are waited for 30 s at most.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self::with_part(bytes, bytes / PART.1 * PART.0)
+        Self::with_part(bytes, bytes / PART.1 * PART.0, None)
+    }
+
+    /// Makes a budget of this many bytes, of which a tenant gets at most three quarters of those that the others leave: some are left for
+    /// the next tenant, however many there are. Waits of 30 s at most end as soon as the bytes are there, in no order.
+    #[must_use]
+    pub fn fair(bytes: u64) -> Self {
+        Self::with_part(bytes, bytes / PART.1 * PART.0, Some(Arc::default()))
     }
 
     /// Makes a budget without parts: one tenant may hold all bytes.
     #[must_use]
     pub fn undivided(bytes: u64) -> Self {
-        Self::with_part(bytes, bytes)
+        Self::with_part(bytes, bytes, None)
     }
 
-    fn with_part(bytes: u64, of_tenant: u64) -> Self {
+    fn with_part(bytes: u64, of_tenant: u64, freed: Option<Arc<Notify>>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 all: Arc::new(Semaphore::new(permits(bytes))),
                 bytes,
                 of_tenant,
+                freed,
                 tenants: Mutex::default(),
             }),
         }
@@ -145,10 +156,9 @@ impl Share {
     /// itself.
     #[must_use]
     pub fn beside(&self) -> Self {
-        Self {
-            beside: self.beside.saturating_add(self.bytes),
-            ..self.tenant.share()
-        }
+        let mut share = self.tenant.share();
+        share.beside = self.beside.saturating_add(self.bytes);
+        share
     }
 
     /// Reserves bytes by which the share will grow, waiting up to 30 s for those that others hold. Shares that already hold
@@ -158,7 +168,7 @@ impl Share {
     pub async fn reserve(&mut self, bytes: u64) -> Result<(), ByteBudgetError> {
         let more = self.missing(bytes)?;
         if more > 0 {
-            let taken = tokio::time::timeout(WAIT, self.tenant.take(more)).await;
+            let taken = tokio::time::timeout(WAIT, self.tenant.wait(more)).await;
             self.add(taken.ok().flatten().ok_or(ByteBudgetError::Busy(WAIT))?, more);
         }
         Ok(())
@@ -170,6 +180,9 @@ impl Share {
     pub fn try_grow(&mut self, bytes: u64) -> Result<(), ByteBudgetError> {
         let more = self.missing(bytes)?;
         if more > 0 {
+            if self.tenant.memory.inner.freed.is_some() && !self.tenant.has_part(u64::from(more)) {
+                return Err(ByteBudgetError::InUse);
+            }
             self.add(self.tenant.try_take(more).ok_or(ByteBudgetError::InUse)?, more);
         }
         self.bytes = self.bytes.saturating_add(bytes);
@@ -232,6 +245,7 @@ impl Share {
         for permit in [&mut self.all, &mut self.own].into_iter().flatten() {
             drop(permit.split(excess));
         }
+        self.tenant.freed();
     }
 
     #[must_use]
@@ -255,6 +269,29 @@ impl Tenant {
         own.saturating_add(more) <= left / PART.1 * PART.0
     }
 
+    /// Waits for units, and for their part of a fair budget.
+    async fn wait(&self, units: u32) -> Option<Taken> {
+        let Some(freed) = &self.memory.inner.freed else {
+            return self.take(units).await;
+        };
+        loop {
+            let mut notified = std::pin::pin!(freed.notified());
+            notified.as_mut().enable();
+            if self.has_part(u64::from(units))
+                && let Some(taken) = self.try_take(units)
+            {
+                return Some(taken);
+            }
+            notified.await;
+        }
+    }
+
+    fn freed(&self) {
+        if let Some(freed) = &self.memory.inner.freed {
+            freed.notify_waiters();
+        }
+    }
+
     /// Takes units, the tenant's own first: a tenant that waits for its own takes none from the others.
     async fn take(&self, units: u32) -> Option<Taken> {
         let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;
@@ -266,6 +303,15 @@ impl Tenant {
         let own = Arc::clone(&self.own).try_acquire_many_owned(units).ok()?;
         let all = Arc::clone(&self.memory.inner.all);
         Some((own, all.try_acquire_many_owned(units).ok()?))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if self.units > 0 {
+            drop((self.all.take(), self.own.take()));
+            self.tenant.freed();
+        }
     }
 }
 

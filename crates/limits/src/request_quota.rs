@@ -9,15 +9,16 @@ use std::{
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// The requests that may run at the same time, and the bytes that they may hold together. If there are none left, the key with the most
+use crate::{ByteBudget, ByteBudgetError, Share};
+
+/// The requests that may run at the same time, and the budget that their bytes are taken from. If there are none left, the key with the most
 /// loses a request to a key that has fewer: its [`RequestSlot::revoked`] is cancelled. Clones are the same.
 #[derive(Clone)]
 pub struct RequestQuota(Arc<Mutex<State>>);
 
 struct State {
     requests_limit: usize,
-    bytes_limit: u64,
-    bytes: u64,
+    budget: ByteBudget,
     next: u64,
     /// The oldest first.
     requests: BTreeMap<u64, Request>,
@@ -26,7 +27,7 @@ struct State {
 
 struct Request {
     key: String,
-    bytes: u64,
+    share: Share,
     revoked: CancellationToken,
 }
 
@@ -48,7 +49,7 @@ impl fmt::Debug for RequestQuota {
         let state = self.0.lock();
         f.debug_struct("RequestQuota")
             .field("requests", &state.requests.len())
-            .field("bytes", &state.bytes)
+            .field("bytes", &state.bytes())
             .finish_non_exhaustive()
     }
 }
@@ -62,16 +63,19 @@ impl fmt::Debug for RequestSlot {
 }
 
 impl State {
+    fn bytes(&self) -> u64 {
+        self.keys.values().map(|usage| usage.bytes).sum()
+    }
+
     fn usage(&self, key: &str) -> Usage {
         self.keys.get(key).copied().unwrap_or_default()
     }
 
     fn remove(&mut self, number: u64) -> Option<Request> {
         let request = self.requests.remove(&number)?;
-        self.bytes -= request.bytes;
         if let Some(usage) = self.keys.get_mut(&request.key) {
             usage.requests -= 1;
-            usage.bytes -= request.bytes;
+            usage.bytes -= request.share.bytes();
             if usage.requests == 0 {
                 self.keys.remove(&request.key);
             }
@@ -108,7 +112,7 @@ impl State {
         };
         let greedy = |request: &Request| self.usage(&request.key).bytes == most;
         let of_greedy = self.requests.iter().filter(|(_, request)| greedy(request));
-        let Some((&number, _)) = of_greedy.max_by_key(|(_, request)| request.bytes) else {
+        let Some((&number, _)) = of_greedy.max_by_key(|(_, request)| request.share.bytes()) else {
             return false;
         };
         self.revoke(number);
@@ -118,11 +122,10 @@ impl State {
 
 impl RequestQuota {
     #[must_use]
-    pub fn new(requests: usize, bytes: u64) -> Self {
+    pub fn new(requests: usize, budget: ByteBudget) -> Self {
         Self(Arc::new(Mutex::new(State {
             requests_limit: requests,
-            bytes_limit: bytes,
-            bytes: 0,
+            budget,
             next: 0,
             requests: BTreeMap::new(),
             keys: HashMap::new(),
@@ -143,7 +146,7 @@ impl RequestQuota {
         state.keys.entry(key.to_owned()).or_default().requests += 1;
         let request = Request {
             key: key.to_owned(),
-            bytes: 0,
+            share: state.budget.tenant(key).share(),
             revoked: revoked.clone(),
         };
         state.requests.insert(number, request);
@@ -158,7 +161,7 @@ impl RequestQuota {
     #[must_use]
     pub fn in_use(&self) -> (usize, u64) {
         let state = self.0.lock();
-        (state.requests.len(), state.bytes)
+        (state.requests.len(), state.bytes())
     }
 }
 
@@ -174,20 +177,21 @@ impl RequestSlot {
         else {
             return false;
         };
-        if bytes > state.bytes_limit {
-            return false;
-        }
         let wanted = state.usage(&key).bytes.saturating_add(bytes);
-        while state.bytes.saturating_add(bytes) > state.bytes_limit {
+        loop {
+            let Some(request) = state.requests.get_mut(&self.number) else {
+                return false;
+            };
+            match request.share.try_grow(bytes) {
+                Ok(()) => break,
+                Err(ByteBudgetError::InUse) => {}
+                Err(_) => return false,
+            }
             if !state.revoke_bytes(wanted) {
                 return false;
             }
         }
-        state.bytes += bytes;
         state.keys.entry(key).or_default().bytes += bytes;
-        if let Some(request) = state.requests.get_mut(&self.number) {
-            request.bytes += bytes;
-        }
         true
     }
 
@@ -208,9 +212,15 @@ impl Drop for RequestSlot {
 mod tests {
     use super::*;
 
+    const KIB: u64 = 1024;
+
+    fn budget(kib: u64) -> ByteBudget {
+        ByteBudget::fair(kib * KIB)
+    }
+
     #[test]
     fn key_without_requests_gets_one_of_the_greediest() {
-        let quota = RequestQuota::new(8, 100);
+        let quota = RequestQuota::new(8, budget(128));
         let greedy: Vec<_> = (0..8).map(|_| quota.start("greedy").unwrap()).collect();
         assert!(quota.start("greedy").is_none(), "it has all of them");
         let other = quota.start("other").unwrap();
@@ -227,21 +237,21 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_from_the_key_that_has_the_most() {
-        let quota = RequestQuota::new(8, 100);
+        let quota = RequestQuota::new(8, budget(100));
         let mut greedy: Vec<_> = (0..3).map(|_| quota.start("greedy").unwrap()).collect();
         for slot in &mut greedy {
-            assert!(slot.try_grow(30));
+            assert!(slot.try_grow(24 * KIB));
         }
-        assert!(!greedy[0].try_grow(20), "it takes none from itself");
+        assert!(!greedy[0].try_grow(20 * KIB), "it takes none from itself");
         let mut other = quota.start("other").unwrap();
-        assert!(other.try_grow(25));
+        assert!(other.try_grow(25 * KIB));
         assert_eq!(
             greedy.iter().filter(|slot| slot.revoked().is_cancelled()).count(),
             1
         );
-        assert!(!other.try_grow(60), "the other key would have less");
-        assert!(!other.try_grow(101));
-        assert_eq!(quota.in_use(), (3, 85));
+        assert!(!other.try_grow(40 * KIB), "the other key would have less");
+        assert!(!other.try_grow(101 * KIB));
+        assert_eq!(quota.in_use(), (3, 73 * KIB));
         let revoked = greedy.iter_mut().find(|slot| slot.revoked().is_cancelled());
         assert!(!revoked.unwrap().try_grow(1));
         drop((greedy, other));
@@ -250,11 +260,11 @@ mod tests {
 
     #[test]
     fn equal_keys_take_nothing_from_each_other() {
-        let quota = RequestQuota::new(2, 10);
+        let quota = RequestQuota::new(2, budget(13));
         let (mut one, mut two) = (quota.start("a").unwrap(), quota.start("b").unwrap());
-        assert!(one.try_grow(5) && two.try_grow(5));
+        assert!(one.try_grow(5 * KIB) && two.try_grow(5 * KIB));
         assert!(quota.start("c").is_none());
-        assert!(!one.try_grow(1) && !two.try_grow(1));
+        assert!(!one.try_grow(2 * KIB) && !two.try_grow(2 * KIB));
         assert!(!one.revoked().is_cancelled() && !two.revoked().is_cancelled());
     }
 }

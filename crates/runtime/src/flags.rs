@@ -133,6 +133,11 @@ pub struct CommonFlags {
     #[arg(long, value_name = "DIR")]
     pub crash_marks_path: Option<PathBuf>,
 
+    /// Bytes of memory that the work for all namespaces may hold together, as in 512Mi. By default half of the memory limit of the container,
+    /// or 512Mi without one.
+    #[arg(long, value_name = "BYTES", value_parser = crate::memory::bytes)]
+    pub work_memory_max_size: Option<u64>,
+
     /// Percentage by which intervals are spread.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub interval_jitter_percentage: u8,

@@ -22,6 +22,7 @@ mod in_flight;
 pub mod lease;
 mod live;
 pub mod logging;
+mod memory;
 pub mod metrics;
 pub mod names;
 mod own_addresses;

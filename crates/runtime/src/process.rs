@@ -27,7 +27,7 @@ use crate::{
     gate::WriteGate,
     http::{self, Limits},
     lease::{Candidate, Election, Leadership},
-    logging,
+    logging, memory,
     metrics::Metrics,
     own_addresses, panics,
     watchdog::{self, Liveness},
@@ -59,6 +59,7 @@ where
     logging::init(spec.name, flags.log_level, flags.log_encoding);
     panics::install_hook();
     forbid_core_files();
+    memory::set(flags.work_memory_max_size);
     // A second installation is refused; the first one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let result = tokio::runtime::Builder::new_multi_thread()

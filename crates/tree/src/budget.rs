@@ -4,6 +4,7 @@
 mod tests;
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -44,12 +45,20 @@ impl Default for Limits {
     }
 }
 
+/// Memory that the operations of a process share, of which one operation takes a part until it ends.
+pub trait SharedMemory: fmt::Debug + Send + Sync {
+    /// Takes bytes. Returns false if others hold them.
+    fn take(&self, bytes: u64) -> bool;
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     #[error("the time limit of {0:?} was reached")]
     Time(Duration),
     #[error("cancelled")]
     Cancelled,
+    #[error("other work holds the memory; it will be tried again")]
+    Busy,
     /// A counter went over its limit.
     #[error("the limit of {limit} {what} was reached")]
     Limit {
@@ -69,6 +78,7 @@ pub struct Budget {
     steps: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
     objects: Arc<AtomicU64>,
+    memory: Option<Arc<dyn SharedMemory>>,
 }
 
 impl Default for Budget {
@@ -87,6 +97,7 @@ impl Budget {
             steps: Arc::default(),
             bytes: Arc::default(),
             objects: Arc::default(),
+            memory: None,
         }
     }
 
@@ -101,6 +112,13 @@ impl Budget {
     #[must_use]
     pub fn with_cancellation(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
+        self
+    }
+
+    /// Takes the bytes of the operation out of memory that others share. They are given back with the last clone of the budget.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Arc<dyn SharedMemory>) -> Self {
+        self.memory = Some(memory);
         self
     }
 
@@ -136,7 +154,15 @@ impl Budget {
         }
     }
 
-    /// Counts `n` bytes of rendered output.
+    /// Takes `n` bytes of the shared memory, beside the limits of the operation.
+    pub fn memory(&self, n: u64) -> Result<(), Exceeded> {
+        match &self.memory {
+            Some(memory) if !memory.take(n) => Err(Exceeded::Busy),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts `n` bytes of rendered output, and takes them out of the shared memory.
     pub fn output(&self, n: u64) -> Result<(), Exceeded> {
         let total = self.bytes.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.bytes {
@@ -145,7 +171,7 @@ impl Budget {
                 limit: self.limits.bytes,
             });
         }
-        Ok(())
+        self.memory(n)
     }
 
     pub fn objects(&self, n: u64) -> Result<(), Exceeded> {

@@ -101,7 +101,7 @@ impl RenderSlots {
 }
 
 /// Returns the namespace in a name such as `KluctlDeployment/apps/shop`; empty if it has none.
-fn namespace_of(name: &str) -> &str {
+pub(super) fn namespace_of(name: &str) -> &str {
     let mut parts = name.rsplit('/');
     parts.nth(1).unwrap_or_default()
 }

@@ -131,6 +131,7 @@ pub(super) fn files(
                 "decompressed chart file {path:?} is larger than the maximum file size {max_file}"
             )));
         }
+        budget.memory(size)?;
         let mut data = Vec::new();
         if kind.is_file() {
             entry.by_ref().take(size).read_to_end(&mut data).map_err(failed)?;

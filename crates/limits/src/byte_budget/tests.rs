@@ -141,6 +141,44 @@ fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fair_budget_leaves_bytes_to_every_next_tenant() {
+    let memory = ByteBudget::fair(1 << 20);
+    let mut shares = Vec::new();
+    for number in 0..4 {
+        let mut share = memory.tenant(&number.to_string()).share();
+        while share.try_grow(KIB).is_ok() {}
+        let mut second = share.tenant.share();
+        assert_eq!(second.reserve(KIB).await, Err(ByteBudgetError::Busy(WAIT)));
+        shares.push(share);
+    }
+    let sizes: Vec<u64> = shares.iter().map(|share| share.bytes() / KIB).collect();
+    assert_eq!(sizes, [768, 192, 48, 12]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_a_fair_budget_end_with_the_bytes_of_others() {
+    let memory = ByteBudget::fair(100 * KIB);
+    let (mut first, mut second) = (memory.tenant("a").share(), memory.tenant("a").share());
+    first.try_grow(75 * KIB).unwrap();
+    let mut other = memory.tenant("b").share();
+    let mut waiting = Box::pin(other.reserve(50 * KIB));
+    assert!((&mut waiting).now_or_never().is_none());
+    first.shrink(30 * KIB);
+    assert!(
+        (&mut waiting).now_or_never().is_none(),
+        "55 are left, and three quarters of them are a part"
+    );
+    first.shrink(20 * KIB);
+    assert_eq!((&mut waiting).now_or_never(), Some(Ok(())));
+    drop(waiting);
+    assert_eq!(second.try_grow(25 * KIB), Err(ByteBudgetError::InUse));
+    let mut waiting = Box::pin(second.reserve(25 * KIB));
+    assert!((&mut waiting).now_or_never().is_none());
+    drop(other);
+    assert_eq!((&mut waiting).now_or_never(), Some(Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_reservation_leaves_all_bytes_to_others() {
     let memory = ByteBudget::new(100 * KIB);
     let (mut first, mut share) = (memory.tenant("a").share(), memory.tenant("b").share());

@@ -13,7 +13,7 @@ use api::{
 use kube::ResourceExt as _;
 use runtime::ObjectKey;
 
-use super::{memory::MemoryShare, notice::Notice};
+use super::notice::Notice;
 use crate::{accepted::Accepted, journal::Ticket, providers::interface::ProviderType};
 
 /// Approximate size of an event without its message, in bytes.
@@ -35,7 +35,7 @@ pub(super) struct Delivery {
     /// The share of the memory for waiting events.
     pub(super) _accepted: Option<Arc<Accepted>>,
     /// The share of the memory for events that were read back.
-    pub(super) _restored: Option<MemoryShare>,
+    pub(super) _restored: Option<limits::Share>,
 }
 
 pub(super) enum Job {

@@ -1,54 +1,43 @@
 //! Memory that the namespaces of Providers share fairly.
 
-use std::sync::Arc;
-
-use limits::{ByteBudget, Share};
-use tokio::sync::Notify;
+use limits::{ByteBudget, ByteBudgetError, Share};
 
 /// Memory for deliveries. A namespace waits while it has its part of the rest that the others leave.
 #[derive(Clone)]
 pub(super) struct FairMemory {
-    bytes: u64,
     budget: ByteBudget,
-    freed: Arc<Notify>,
-}
-
-/// Memory of a delivery, until it is dropped.
-pub(super) struct MemoryShare {
-    share: Option<Share>,
-    freed: Arc<Notify>,
-}
-
-impl Drop for MemoryShare {
-    fn drop(&mut self) {
-        self.share.take();
-        self.freed.notify_waiters();
-    }
+    /// Bytes that a larger delivery counts as.
+    most: u64,
 }
 
 impl FairMemory {
+    /// Makes a budget of its own.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
-            bytes,
-            budget: ByteBudget::new(bytes),
-            freed: Arc::default(),
+            budget: ByteBudget::fair(bytes),
+            most: bytes / 4,
         }
     }
 
-    /// Waits for memory, at most a quarter of all: a larger delivery counts as one of that size.
-    pub(super) async fn take(&self, namespace: &str, bytes: u64) -> MemoryShare {
+    /// Draws from the ledger of the process, a delivery at most a quarter of `bytes`. A process without a ledger has a budget of `bytes`.
+    pub(super) fn of_process(bytes: u64) -> Self {
+        let own = Self::new(bytes);
+        Self {
+            budget: limits::process_memory().unwrap_or(own.budget),
+            ..own
+        }
+    }
+
+    /// Waits for memory.
+    pub(super) async fn take(&self, namespace: &str, bytes: u64) -> Share {
+        let tenant = self.budget.tenant(namespace);
+        let mut share = tenant.share();
+        let bytes = bytes.min(self.most).min(tenant.most());
         loop {
-            let freed = self.freed.notified();
-            let mut freed = std::pin::pin!(freed);
-            freed.as_mut().enable();
-            let mut share = self.budget.tenant(namespace).share();
-            if share.try_grow_fairly(bytes.min(self.bytes / 4)).is_ok() {
-                return MemoryShare {
-                    share: Some(share),
-                    freed: Arc::clone(&self.freed),
-                };
+            match share.reserve(bytes).await {
+                Err(ByteBudgetError::Busy(_)) => {}
+                Ok(()) | Err(ByteBudgetError::TooMuch { .. } | ByteBudgetError::InUse) => return share,
             }
-            freed.await;
         }
     }
 }
@@ -59,8 +48,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn memory_of_one_namespace_leaves_a_part_to_others() {
+    #[tokio::test(start_paused = true)]
+    async fn memory_of_one_namespace_leaves_a_part_to_others() {
         const EVENT: u64 = 1 << 20;
         let memory = FairMemory::new(32 * EVENT);
         let mut taken = Vec::new();

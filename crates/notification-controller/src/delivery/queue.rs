@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{error::Error, journal, metrics::DeliveryOutcome};
 
-/// Maximum bytes of all deliveries that are sent, which the namespaces of the Providers share fairly.
+/// Four times the bytes that a delivery takes at most from the ledger of the process while it is sent; all of them, in a process without a
+/// ledger.
 const SENDING_BYTES: u64 = 128 * 1024 * 1024;
 
 pub(super) struct Queue {
@@ -31,7 +32,7 @@ impl Queue {
     pub(super) fn new(restorer: Restorer, sender: Arc<Sender>, reports: Arc<Reports>) -> Self {
         Self {
             lanes: Lanes::new(journal::FULL),
-            sending: FairMemory::new(SENDING_BYTES),
+            sending: FairMemory::of_process(SENDING_BYTES),
             restorer,
             sender,
             reports,

@@ -18,7 +18,7 @@ use axum::{
 use cel::{Allowance, Value};
 use http::{HeaderValue, StatusCode, header};
 use kube::{Client, ResourceExt as _};
-use limits::{RequestQuota, RequestSlot};
+use limits::{ByteBudget, RequestQuota, RequestSlot};
 use runtime::{
     Context,
     admin::Readiness,
@@ -47,8 +47,8 @@ use crate::{
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Maximum bytes of all requests, which namespaces share fairly: of their bodies, and of the values that are parsed from them.
-const MAX_BYTES: u64 = 128 * 1024 * 1024;
+/// Bytes of bodies and of the values that are parsed from them, in a process without a ledger.
+const BYTES: u64 = 128 << 20;
 /// Maximum bytes of the values parsed from one body. Values of a webhook have 20 bytes or more of the body each, which makes 35 MiB at most.
 const MAX_PARSED: u64 = 64 * 1024 * 1024;
 /// Size of a parsed value, in bytes.
@@ -99,6 +99,7 @@ impl Server {
         metrics: HttpMetrics,
     ) -> Self {
         ctx.readiness().expect(SYNC);
+        let memory = limits::process_memory().unwrap_or_else(|| ByteBudget::fair(BYTES));
         Self {
             index,
             targets: Targets::new(client.clone(), ctx.flags().no_cross_namespace_refs),
@@ -107,7 +108,7 @@ impl Server {
             google_keys: google_keys.to_owned(),
             metrics,
             readiness: ctx.readiness().clone(),
-            quota: RequestQuota::new(REQUESTS, MAX_BYTES),
+            quota: RequestQuota::new(REQUESTS, memory),
         }
     }
 

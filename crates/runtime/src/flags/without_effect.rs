@@ -38,6 +38,7 @@ pub const OBEYED_BY_ALL: &[&str] = &[
     "max-retry-delay",
     "max-timeout",
     "crash-marks-path",
+    "work-memory-max-size",
     "interval-jitter-percentage",
     "allow-addresses",
     "private-addresses",

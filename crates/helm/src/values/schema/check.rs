@@ -316,6 +316,7 @@ impl<'a> Schema<'a> {
         if !self.memory.fits(text.len().saturating_add(pattern.size())) {
             return Err(SchemaError::TooLarge);
         }
+        self.budget.memory(pattern.size() as u64)?;
         self.patterns
             .borrow_mut()
             .insert(text.to_owned(), Rc::new(pattern));
