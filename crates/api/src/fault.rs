@@ -94,6 +94,7 @@ reasons! {
     DirectoryCreationFailed,
     ArchiveOperationFailed,
     ArtifactVerificationFailed,
+    FilesLeftOut,
     SourceIgnoreError,
     GarbageCollectionSucceeded,
     GarbageCollectionFailed,

@@ -4,8 +4,6 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("path {path:?} is refused: {why}")]
-    RefusedPath { path: String, why: &'static str },
     #[error("the limit of {limit} {what} was reached{at}")]
     TooLarge {
         what: &'static str,

@@ -10,7 +10,7 @@ use flate2::{Compression, GzBuilder, write::GzEncoder};
 use sha2::{Digest as _, Sha256};
 
 pub use ignore::{IGNORE_FILE, MAX_RULE_BYTES, has_long_rule, rules};
-pub use plan::{Item, PathKind, plan};
+pub use plan::{Item, LeftOut, PathKind, Planned, plan};
 
 use crate::{
     Digest, Error,

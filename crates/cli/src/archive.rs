@@ -8,16 +8,22 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use artifact::{
     Algorithm, FetchLimits,
-    pack::{self, Item, PathKind},
+    pack::{self, Item, PathKind, Planned},
 };
 use git::IgnoreFiles;
 use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 
 const MAX_DEPTH: usize = 64;
 
+pub(crate) struct PackedProject {
+    pub(crate) tarball: Vec<u8>,
+    /// Names files that are not in it, if any.
+    pub(crate) warning: Option<String>,
+}
+
 /// Packs the files of a project to a gzipped tarball of at most `limit` bytes. Leaves out `.git`, symlinks, and files that
 /// `.gitignore` files of the project exclude by Git's rules: nothing below an excluded directory is taken back.
-pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
+pub(crate) fn pack(dir: &Path, limit: usize) -> Result<PackedProject> {
     // Files that can't be fetched again are not pushed.
     let fetch = FetchLimits::default();
     let limits = Limits {
@@ -34,7 +40,7 @@ pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
         items: Vec::new(),
     };
     found.walk(&TreePath::root())?;
-    let items = pack::plan(found.items, &Rules::new(), &budget)?;
+    let Planned { items, left_out } = pack::plan(found.items, &Rules::new(), &budget)?;
     let read = |item: &Item<()>, buffer: &mut Vec<u8>| -> Result<(), Failure> {
         buffer.extend_from_slice(&disk.read(&item.path)?);
         Ok(())
@@ -44,7 +50,10 @@ pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
         limit,
     };
     pack::pack(&items, read, Algorithm::Sha256, fetch.unpacked_bytes, &mut packed)?;
-    Ok(packed.bytes)
+    Ok(PackedProject {
+        tarball: packed.bytes,
+        warning: left_out.warning(),
+    })
 }
 
 /// Files of a project and the rules that exclude some of them.

@@ -1,6 +1,7 @@
 //! Building an artifact: fetch, pack and store, the same for all kinds.
 
 use std::{
+    cell::RefCell,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -156,6 +157,7 @@ impl Builder {
                 budget: Budget::default()
                     .with_timeout(PACK_TIMEOUT)
                     .with_cancellation(Arc::clone(&job.cancelled)),
+                left_out: RefCell::default(),
             };
             let file = K::file_name(&resolved);
             let stored = storage.store(&key, &file, current.as_ref(), |out| {
@@ -164,7 +166,10 @@ impl Builder {
             Ok::<_, BuildError>(Built {
                 stored,
                 resolved,
-                details: K::details(&fetched),
+                details: Details {
+                    left_out: options.left_out.into_inner(),
+                    ..K::details(&fetched)
+                },
             })
         });
         let pack = async { pack.await.map_err(Fault::from) };

@@ -182,6 +182,7 @@ impl<K: SourceKind> SourceReconciler<K> {
                 K::event_message(resolved, &artifact, description),
             ),
             event_metadata: current.details.event_metadata,
+            left_out: current.details.left_out,
             verification: verification.or(current.details.verification),
             artifact,
         };

@@ -52,6 +52,8 @@ pub(crate) struct Success {
     pub(crate) event: (Option<Reason>, String),
     pub(crate) event_metadata: BTreeMap<String, String>,
     pub(crate) verification: Option<Verification>,
+    /// Warning that names files that are not part of the artifact.
+    pub(crate) left_out: Option<String>,
 }
 
 pub(crate) struct Report<'a, K: SourceKind> {
@@ -109,6 +111,7 @@ impl<K: SourceKind> Report<'_, K> {
             event,
             event_metadata,
             verification,
+            left_out,
         } = success;
         let (reason, message) = match self.style {
             Style::Rfc5 => ready,
@@ -119,6 +122,12 @@ impl<K: SourceKind> Report<'_, K> {
         };
         let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
         events.extend(self.success(&artifact, event, event_metadata));
+        events.extend(left_out.map(|message| EventDraft {
+            severity: Severity::Error,
+            reason: Reason::FilesLeftOut,
+            message,
+            metadata: BTreeMap::new(),
+        }));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {
             new.push(self.condition(types::ARTIFACT_IN_STORAGE, true, reason, &message));

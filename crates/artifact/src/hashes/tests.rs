@@ -25,7 +25,9 @@ fn text(files: &[(&str, &str)]) -> Vec<u8> {
         }
     });
     let rules = tree::ignore::Rules::new();
-    let items = pack::plan(items.collect(), &rules, &tree::Budget::default()).unwrap();
+    let items = pack::plan(items.collect(), &rules, &tree::Budget::default())
+        .unwrap()
+        .items;
     let read = |item: &Item<String>, content: &mut Vec<u8>| {
         content.extend_from_slice(item.content.as_bytes());
         Ok::<_, Error>(())

@@ -17,7 +17,7 @@ fn items(files: &[(&str, PathKind, &str)]) -> Vec<Item<Vec<u8>>> {
 
 fn run(items: Vec<Item<Vec<u8>>>) -> (Packed, Vec<u8>) {
     let mut out = Vec::new();
-    let items = plan(items, &Rules::new(), &Budget::default()).unwrap();
+    let items = plan(items, &Rules::new(), &Budget::default()).unwrap().items;
     let read = |item: &Item<Vec<u8>>, buffer: &mut Vec<u8>| {
         buffer.extend_from_slice(&item.content);
         Ok::<(), Error>(())
@@ -80,7 +80,7 @@ fn the_order_of_the_files_makes_no_difference_and_their_content_does() {
 
 #[test]
 fn other_algorithms_give_other_digests_of_the_same_bytes() {
-    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap();
+    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap().items;
     for algorithm in [
         Algorithm::Sha1,
         Algorithm::Sha384,
@@ -131,7 +131,7 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn streams_make_the_same_tarball() {
     let (whole, expected) = run(golden());
-    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap();
+    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap().items;
     let mut out = Vec::new();
     let open = |item: &Item<Vec<u8>>| {
         let content = item.content.clone();

@@ -100,8 +100,11 @@ fn push(args: &PushArgs) -> Result<()> {
         let files = dir.clone();
         let limit = usize::try_from(Limits::default().archive_bytes)?;
         let packed = tokio::task::spawn_blocking(move || archive::pack(&files, limit)).await??;
+        if let Some(warning) = packed.warning {
+            terminal.warning(&warning);
+        }
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
-        let artifact = Artifact::new(packed.into(), annotations)?;
+        let artifact = Artifact::new(packed.tarball.into(), annotations)?;
         let pushed = Registry::new(&client, reference.clone()).push(&artifact).await;
         pushed.map_err(|error| anyhow!(logins.flags.explain_oci(&args.url, &error)))
     };

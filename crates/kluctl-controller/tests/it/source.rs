@@ -190,7 +190,7 @@ fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String, Vec<u8>)> {
             },
         );
     }
-    let items = pack::plan(items.into_values().collect(), &Rules::new(), &Budget::default())?;
+    let items = pack::plan(items.into_values().collect(), &Rules::new(), &Budget::default())?.items;
     let mut out = Vec::new();
     let read = |item: &Item<Option<String>>, buffer: &mut Vec<u8>| -> Result<(), Error> {
         buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());

@@ -193,7 +193,7 @@ impl Pack for Buckets {
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
         // The rules were applied to the listing.
-        let items = pack::plan(snapshot.items(), &Rules::new(), &options.budget)?;
+        let items = options.planned(pack::plan(snapshot.items(), &Rules::new(), &options.budget)?);
         let open = |item: &pack::Item<download::Content>| {
             options.budget.check()?;
             let opened = snapshot.path(&item.content).map_or_else(

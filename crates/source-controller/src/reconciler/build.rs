@@ -58,6 +58,9 @@ impl<K: SourceKind> SourceReconciler<K> {
         self.publish(pass, key, &built.stored).await?;
         let revision = K::revision(&built.resolved, self.shared.style);
         let mut details = built.details;
+        if let Some(warning) = &details.left_out {
+            tracing::warn!(revision, "{warning}");
+        }
         let mut metadata = std::mem::take(&mut details.metadata);
         metadata.extend(artifact::hashes::metadata(&built.stored.packed.hashes));
         let artifact = Artifact {

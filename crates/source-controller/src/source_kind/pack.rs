@@ -1,9 +1,13 @@
 //! From a revision to the artifact.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
 use api::Fault;
-use artifact::{Algorithm, pack::Packed, storage::ArtifactWriter};
+use artifact::{
+    Algorithm,
+    pack::{Item, Packed, Planned},
+    storage::ArtifactWriter,
+};
 use tree::Budget;
 
 use super::{resolve::Resolve, verify::Verification};
@@ -52,6 +56,8 @@ pub(crate) struct Details {
     pub(crate) metadata: BTreeMap<String, String>,
     /// Verification by a kind that verifies while it fetches.
     pub(crate) verification: Option<Verification>,
+    /// Warning that names files that are not part of the artifact. Packing adds it.
+    pub(crate) left_out: Option<String>,
 }
 
 #[derive(Debug)]
@@ -60,4 +66,14 @@ pub(crate) struct PackOptions {
     pub(crate) ignore: Option<String>,
     pub(crate) algorithm: Algorithm,
     pub(crate) budget: Budget,
+    /// Warning that names the paths that consumers would refuse.
+    pub(crate) left_out: RefCell<Option<String>>,
+}
+
+impl PackOptions {
+    /// Returns the items to pack, and notes the others for a warning.
+    pub(crate) fn planned<T>(&self, planned: Planned<T>) -> Vec<Item<T>> {
+        self.left_out.replace(planned.left_out.warning());
+        planned.items
+    }
 }

@@ -78,6 +78,7 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
                 event: (None, "stored".to_owned()),
                 event_metadata: BTreeMap::new(),
                 verification,
+                left_out: None,
             };
             report.ready(success, &StoredArtifact::None).status
         }

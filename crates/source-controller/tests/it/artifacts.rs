@@ -102,6 +102,8 @@ async fn ignore_rules_of_repository_and_spec_select_the_files() {
         ("sub/keep.md", ""),
         ("sub/drop", ""),
         ("sub/deploy.yaml", ""),
+        // Consumers would refuse an artifact with this name.
+        ("sub\\x.yaml", ""),
     ];
     let commit = repo.commit("first", &files).unwrap();
     setup.apply("rules", &repo.url(), json!({})).await;

@@ -245,10 +245,15 @@ async fn answer(external: Arc<ExternalAccess>, terminal: Terminal, repo_key: Str
         artifact: None,
     };
     match packing.await {
-        Ok(Ok(packed)) => Answer {
-            error: None,
-            artifact: Some(packed.into()),
-        },
+        Ok(Ok(packed)) => {
+            if let Some(warning) = packed.warning {
+                terminal.warning(&warning);
+            }
+            Answer {
+                error: None,
+                artifact: Some(packed.tarball.into()),
+            }
+        }
         Ok(Err(error)) => failed(format!("{error:#}")),
         Err(error) => failed(error.to_string()),
     }

@@ -77,7 +77,7 @@ pub(super) fn pack<'a>(
     let ignore = options.ignore.as_deref();
     let mut reader = Reader::default();
     let rules = pack::rules(ignore_files(&items, ignore, (budget, &mut reader))?, ignore);
-    let items = pack::plan(items, &rules, budget)?;
+    let items = options.planned(pack::plan(items, &rules, budget)?);
     let open = |item: &Item<Content<'a>>| {
         budget.check()?;
         Ok::<_, BuildError>(item.content.open(&mut reader)?)

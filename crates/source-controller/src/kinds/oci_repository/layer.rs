@@ -174,7 +174,7 @@ pub(super) fn pack(
     let items = files(root, budget)?;
     let ignore = options.ignore.as_deref();
     let rules = pack::rules(ignore_files(root, &items, ignore)?, ignore);
-    let items = pack::plan(items, &rules, budget)?;
+    let items = options.planned(pack::plan(items, &rules, budget)?);
     let open = |item: &Item<()>| {
         budget.check()?;
         let opened = File::open(root.join(item.path.as_str()));

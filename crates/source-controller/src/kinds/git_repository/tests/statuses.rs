@@ -59,6 +59,7 @@ fn success(artifact: Artifact, event: String) -> Success {
         artifact,
         event_metadata: BTreeMap::new(),
         verification: None,
+        left_out: None,
     }
 }
 
@@ -118,6 +119,19 @@ fn names(status: &GitRepositoryStatus) -> Vec<&str> {
         .iter()
         .map(|condition| condition.type_.as_str())
         .collect()
+}
+
+#[test]
+fn files_that_were_left_out_are_named_by_a_warning() {
+    let object = object(|_| {});
+    let report = report(&object, Style::Rfc5, 100);
+    let success = Success {
+        left_out: Some("left out 'a\\b'".to_owned()),
+        ..success(report.artifact(stored(), "main@sha1:1"), "stored".to_owned())
+    };
+    let outcome = report.ready(success, &StoredArtifact::None);
+    check(&object, &outcome.status);
+    assert!(events(&outcome).contains(&(Severity::Error, "FilesLeftOut", "left out 'a\\b'")));
 }
 
 #[test]
