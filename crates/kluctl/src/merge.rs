@@ -21,9 +21,9 @@ const EXACT: u64 = 1 << 53;
 /// Converts numbers as a round through Go's JSON does, where every number is a float.
 pub(crate) fn through_json(value: &Value) -> Value {
     match value {
-        Value::Int(number) if number.unsigned_abs() > EXACT => from_float(*number as f64),
-        Value::UInt(number) => from_float(*number as f64),
-        Value::Float(number) => from_float(*number),
+        Value::Int(number) if number.unsigned_abs() > EXACT => Value::from_json_float(*number as f64),
+        Value::UInt(number) => Value::from_json_float(*number as f64),
+        Value::Float(number) => Value::from_json_float(*number),
         Value::Seq(items) => Value::Seq(items.iter().map(through_json).collect()),
         Value::Map(map) => Value::Map(map_through_json(map)),
         other => other.clone(),
@@ -34,17 +34,6 @@ pub(crate) fn map_through_json(map: &Map) -> Map {
     map.iter()
         .map(|(key, value)| (key.to_owned(), through_json(value)))
         .collect()
-}
-
-fn from_float(number: f64) -> Value {
-    let whole = number.fract() == 0.0;
-    if whole && number >= i64::MIN as f64 && number < i64::MAX as f64 {
-        Value::Int(number as i64)
-    } else if whole && number >= 0.0 && number < u64::MAX as f64 {
-        Value::UInt(number as u64)
-    } else {
-        Value::Float(number)
-    }
 }
 
 #[cfg(test)]
@@ -68,6 +57,13 @@ mod tests {
                 Value::Int(9_007_199_254_740_993),
                 Value::Int(9_007_199_254_740_992),
             ),
+            (Value::Int(i64::MAX), Value::UInt(9_223_372_036_854_776_000)),
+            (Value::Int(i64::MIN), Value::Float(i64::MIN as f64)),
+            (
+                Value::UInt(12_345_678_901_234_567_890),
+                Value::UInt(12_345_678_901_234_567_000),
+            ),
+            (Value::UInt(u64::MAX), Value::Float(u64::MAX as f64)),
             (Value::Float(2.0), Value::Int(2)),
             (Value::Float(1.5), Value::Float(1.5)),
             (Value::Float(1e21), Value::Float(1e21)),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use go::strconv::Decimal;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, SeqAccess, Visitor},
@@ -10,7 +11,27 @@ use serde::{
 
 use crate::{Map, Value};
 
+/// Any integer up to this is a float, too.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 impl Value {
+    /// Converts a float as a round through Go's JSON does: without a fraction it becomes the integer of its shortest digits
+    /// if that has 64 bits.
+    #[must_use]
+    pub fn from_json_float(float: f64) -> Self {
+        if float.fract() != 0.0 || !float.is_finite() || float.abs() >= 1e21 {
+            return Self::Float(float);
+        }
+        if float.abs() <= EXACT {
+            return Self::Int(float as i64);
+        }
+        let digits = Decimal::shortest(float).plain();
+        let integer = digits.parse().map(Self::Int);
+        integer
+            .or_else(|_| digits.parse().map(Self::UInt))
+            .unwrap_or(Self::Float(float))
+    }
+
     /// Converts to a JSON value. Infinities and NaN, which JSON doesn't have, become null.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, rc::Rc, sync::Arc};
 
+use go::strconv::Decimal;
 use num_bigint::BigInt;
 use yaml::{Map, Value as Yaml};
 
@@ -13,7 +14,7 @@ pub(crate) enum Frozen {
     None,
     Bool(bool),
     Int(i64),
-    Big(u64),
+    Big(i128),
     Float(f64),
     Str(Str),
     List(Arc<[Frozen]>),
@@ -26,11 +27,23 @@ impl Frozen {
             Yaml::Null => Self::None,
             Yaml::Bool(flag) => Self::Bool(*flag),
             Yaml::Int(number) => Self::Int(*number),
-            Yaml::UInt(number) => i64::try_from(*number).map_or(Self::Big(*number), Self::Int),
+            Yaml::UInt(number) => i64::try_from(*number).map_or(Self::Big(i128::from(*number)), Self::Int),
+            Yaml::Float(number) if sorted => Self::json_float(*number),
             Yaml::Float(number) => Self::Float(*number),
             Yaml::String(text) => Self::Str(text.as_str().into()),
             Yaml::Seq(items) => Self::List(items.iter().map(|item| Self::new(item, sorted)).collect()),
             Yaml::Map(map) => Self::Dict(entries(map, sorted)),
+        }
+    }
+
+    /// Converts a float as Python reads it from Go's JSON, where integers below 1e21 have no point and no exponent.
+    fn json_float(number: f64) -> Self {
+        if number.fract() != 0.0 || number.abs() >= 1e21 {
+            return Self::Float(number);
+        }
+        match Decimal::shortest(number).plain().parse() {
+            Ok(whole) => i64::try_from(whole).map_or(Self::Big(whole), Self::Int),
+            Err(_) => Self::Float(number),
         }
     }
 
@@ -73,7 +86,7 @@ impl Vars {
         Self::build(vars, false)
     }
 
-    /// Converts variables; maps are sorted by key, as in kluctl projects.
+    /// Converts variables as kluctl does, by JSON: maps are sorted by key, and floats below 1e21 without a fraction are integers.
     #[must_use]
     pub fn sorted(vars: &Map) -> Self {
         Self::build(vars, true)

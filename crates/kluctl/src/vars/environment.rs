@@ -29,14 +29,16 @@ impl Reader<'_> {
                 .environment(name)
                 .map_err(|error| self.failed(error))?;
             let missing = || VarsError::Missing(format!("environment variable {name} not found for {path}"));
-            let text = set.or_else(|| default.map(str::to_owned)).ok_or_else(missing);
-            let Some(text) = self.unless_missing(text)? else {
-                continue;
-            };
-            let value = if text.is_empty() {
-                Value::from("")
-            } else {
-                self.parse(&format!("the environment variable {name}"), &text)?
+            let value = match (set, default) {
+                // An empty variable is null, unlike an empty default.
+                (None, Some("")) => Value::from(""),
+                (set, default) => {
+                    let text = set.or_else(|| default.map(str::to_owned)).ok_or_else(missing);
+                    let Some(text) = self.unless_missing(text)? else {
+                        continue;
+                    };
+                    self.parse(&format!("the environment variable {name}"), &text)?
+                }
             };
             put(&mut found, &leaf, value)
                 .ok_or_else(|| self.failed(format!("failed to set value for {path}: key is not a string")))?;

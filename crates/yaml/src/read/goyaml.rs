@@ -2,7 +2,6 @@
 
 use super::{
     dialect::{Dialect, Duplicates},
-    number::whole,
     resolve::{self, Resolved},
     scan::Flavour,
 };
@@ -60,7 +59,7 @@ pub(super) fn value(
         (None | Some(Tag::Null), Resolved::Null) => Ok(Some(Value::Null)),
         (None | Some(Tag::Bool), Resolved::Bool(value)) => Ok(Some(Value::Bool(value))),
         (None | Some(Tag::Int | Tag::Float), Resolved::Int(value)) => Ok(Some(value)),
-        (None | Some(Tag::Float), Resolved::Float(value)) => Ok(Some(whole(value))),
+        (None | Some(Tag::Float), Resolved::Float(value)) => Ok(Some(Value::from_json_float(value))),
         (None | Some(Tag::Timestamp), Resolved::Timestamp(full)) => Ok(time(full).map(Value::String)),
         (None, _) => Ok(None),
         (Some(tag), _) => Err(tag::mismatch(text, *tag)),

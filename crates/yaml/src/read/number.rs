@@ -52,17 +52,3 @@ pub(super) fn decimal_float(text: &str) -> Option<f64> {
     // A number beyond all doubles is invalid.
     text.parse().ok().filter(|float: &f64| valid && float.is_finite())
 }
-
-/// Converts a float as JSON would: without a fraction it is an integer.
-pub(super) fn whole(float: f64) -> Value {
-    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-    if float.fract() != 0.0 || !float.is_finite() {
-        Value::Float(float)
-    } else if (-TWO_63..TWO_63).contains(&float) {
-        Value::Int(float as i64)
-    } else if (0.0..2.0 * TWO_63).contains(&float) {
-        Value::UInt(float as u64)
-    } else {
-        Value::Float(float)
-    }
-}

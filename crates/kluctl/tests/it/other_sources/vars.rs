@@ -54,7 +54,22 @@ fn vars_load_from_environment_cluster_http_and_stores() {
         (
             "- systemEnvVars: {a: {b: NUMBER}, c: 'NOPE:7', d: 'NOPE:', e: EMPTY}",
             "(a.b + c) ~ d ~ e",
-            "11",
+            "11None",
+        ),
+        (
+            "- systemEnvVars: {a: 'EMPTY:x', b: 'EMPTY:', c: {d: EMPTY}}",
+            "(a is none) ~ (b is none) ~ (c.d is none)",
+            "TrueTrueTrue",
+        ),
+        (
+            "- values: {a: 9223372036854775807, b: 12345678901234567890, c: 18446744073709551615, d: 1e20, e: 1e21}",
+            "[a, b, c, d, e]",
+            "[9223372036854776000, 12345678901234567000, 18446744073709552000, 100000000000000000000, 1e+21]",
+        ),
+        (
+            "- values: {a: 9007199254740993, b: -9223372036854775808, c: 1.5e20, d: -1e20, e: 9007199254740992}",
+            "[a, b, c, d, e]",
+            "[9007199254740992, -9223372036854776000, 150000000000000000000, -100000000000000000000, 9007199254740992]",
         ),
         (
             "- systemEnvVars: {a: NOPE}\n  ignoreMissing: true",
