@@ -1,36 +1,54 @@
 //! The JSON paths of `get_var`.
 
 mod find;
+mod lex;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod word;
 
 use crate::{
     eval::context::Cx,
     exc::{R, raise},
     format::repr,
-    value::{Value, iter},
+    value::{Value, iter, operator::Operator},
 };
+use word::Word;
 
 /// A step of a path, applied to the values found so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Path {
     Root,
     This,
-    Parent,
     /// Names, which may contain stars.
     Fields(Vec<String>),
     Indexes(Vec<i64>),
     Slice(Option<i64>, Option<i64>, Option<i64>),
     Filter(Vec<Test>),
-    Len,
-    Keys,
+    /// A list in the order of some values of its items.
+    Sorted(Vec<SortKey>),
+    Word(Word),
     /// In sequence.
     Child(Box<Path>, Box<Path>),
     /// At any depth.
     Descendants(Box<Path>, Box<Path>),
-    Where(Box<Path>, Box<Path>),
+    /// The values of the first path for which the second one finds something, or, with false, finds nothing.
+    Where(Box<Path>, Box<Path>, bool),
     Union(Box<Path>, Box<Path>),
+    Intersect(Box<Path>, Box<Path>),
+    Operation(Box<Operand>, Operator, Box<Operand>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Operand {
+    Path(Path),
+    Literal(Literal),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SortKey {
+    path: Path,
+    descending: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,10 +60,21 @@ pub(crate) struct Test {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Literal {
-    None,
     Bool(bool),
-    Number(f64),
+    Int(i64),
+    Float(f64),
     Text(String),
+}
+
+impl Literal {
+    fn value(&self) -> Value {
+        match self {
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Int(*number),
+            Self::Float(number) => Value::Float(*number),
+            Self::Text(text) => Value::str(text.as_str()),
+        }
+    }
 }
 
 /// Returns a variable; the first of several paths that matches counts.

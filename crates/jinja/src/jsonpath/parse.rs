@@ -1,121 +1,30 @@
-//! Parses a path.
+//! Parses a path. Operators bind as in the grammar of jsonpath-ng: `|` more tightly than `.`, and arithmetic least, from the
+//! right.
 
-use super::{Literal, Path, Test};
+use super::{
+    Literal, Operand, Path, SortKey, Test, Word,
+    lex::{self, Kind, Token},
+    word,
+};
+use crate::value::operator::Operator;
 
 pub(crate) const MAX_PARTS: usize = 200;
 
 const AT_END: &str = "Parse error near the end of string!";
 
-#[derive(Debug, Clone, PartialEq)]
-enum Token {
-    Op(&'static str),
-    Name(String),
-    Quoted(String),
-    /// A word between backquotes.
-    Special(String),
-    Number(f64),
-}
-
-const OPS: [&str; 23] = [
-    "..", "==", "!=", "<=", ">=", "=~", ".", "[", "]", "(", ")", "*", "$", "@", ",", ":", "|", "?", "&", "=",
-    "<", ">", "~",
-];
-
 type Parsed<T> = Result<T, String>;
 
 pub(super) fn parse(text: &str) -> Parsed<Path> {
     let mut parser = Parser {
-        tokens: tokens(text)?,
+        tokens: lex::tokens(text)?,
         at: 0,
         parts: 0,
     };
-    if parser.tokens.is_empty() {
-        return Err(AT_END.to_owned());
-    }
     let path = parser.path()?;
     match parser.tokens.get(parser.at) {
         None => Ok(path),
-        Some(token) => Err(unexpected(token)),
+        Some(token) => Err(token.unexpected()),
     }
-}
-
-fn unexpected(token: &Token) -> String {
-    let text = match token {
-        Token::Op(text) => (*text).to_owned(),
-        Token::Name(text) | Token::Quoted(text) | Token::Special(text) => text.clone(),
-        Token::Number(number) => number.to_string(),
-    };
-    format!("Parse error near token {text}")
-}
-
-fn tokens(text: &str) -> Parsed<Vec<Token>> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start();
-        let Some(first) = rest.chars().next() else {
-            return Ok(tokens);
-        };
-        if let quote @ ('\'' | '"' | '`') = first {
-            let body = rest.get(1..).unwrap_or_default();
-            let (inner, after) = quoted(body, quote)?;
-            tokens.push(if quote == '`' {
-                Token::Special(inner)
-            } else {
-                Token::Quoted(inner)
-            });
-            rest = after;
-            continue;
-        }
-        let digits = rest.strip_prefix('-').unwrap_or(rest);
-        if digits.starts_with(|letter: char| letter.is_ascii_digit()) {
-            let sign = rest.len() - digits.len();
-            let end = digits
-                .find(|letter: char| !letter.is_ascii_digit())
-                .unwrap_or(digits.len());
-            let fraction = digits
-                .get(end..)
-                .and_then(|tail| tail.strip_prefix('.'))
-                .map_or(0, |tail| {
-                    let end = tail
-                        .find(|letter: char| !letter.is_ascii_digit())
-                        .unwrap_or(tail.len());
-                    if end > 0 { end + 1 } else { 0 }
-                });
-            let (number, after) = rest.split_at_checked(sign + end + fraction).unwrap_or((rest, ""));
-            tokens.push(Token::Number(number.parse().unwrap_or_default()));
-            rest = after;
-            continue;
-        }
-        let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '@' | '-' | '*');
-        let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
-        let name = rest.get(..length).unwrap_or_default();
-        if !name.is_empty() && name != "*" && name != "@" && !name.starts_with('-') {
-            tokens.push(Token::Name(name.to_owned()));
-            rest = rest.get(length..).unwrap_or_default();
-            continue;
-        }
-        let Some(op) = OPS.iter().find(|op| rest.starts_with(**op)) else {
-            return Err(format!("Unexpected character: {first}"));
-        };
-        tokens.push(Token::Op(op));
-        rest = rest.get(op.len()..).unwrap_or_default();
-    }
-}
-
-fn quoted(body: &str, quote: char) -> Parsed<(String, &str)> {
-    let mut text = String::new();
-    let mut letters = body.char_indices();
-    while let Some((at, letter)) = letters.next() {
-        match letter {
-            '\\' => text.extend(letters.next().map(|(_, letter)| letter)),
-            letter if letter == quote => {
-                return Ok((text, body.get(at + quote.len_utf8()..).unwrap_or_default()));
-            }
-            letter => text.push(letter),
-        }
-    }
-    Err("Error on line 1, col 0: Unexpected EOF in string literal or identifier".to_owned())
 }
 
 struct Parser {
@@ -125,12 +34,12 @@ struct Parser {
 }
 
 impl Parser {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at)
+    fn peek(&self) -> Option<&Kind> {
+        self.tokens.get(self.at).map(|token| &token.kind)
     }
 
     fn is(&self, op: &str) -> bool {
-        matches!(self.peek(), Some(Token::Op(found)) if *found == op)
+        matches!(self.peek(), Some(Kind::Op(found)) if *found == op)
     }
 
     fn skip(&mut self, op: &str) -> bool {
@@ -140,25 +49,12 @@ impl Parser {
     }
 
     fn fail<T>(&self) -> Parsed<T> {
-        Err(self.peek().map_or_else(|| AT_END.to_owned(), unexpected))
+        let token = self.tokens.get(self.at);
+        Err(token.map_or_else(|| AT_END.to_owned(), Token::unexpected))
     }
 
     fn expect(&mut self, op: &str) -> Parsed<()> {
         if self.skip(op) { Ok(()) } else { self.fail() }
-    }
-
-    fn path(&mut self) -> Parsed<Path> {
-        let mut path = self.chain()?;
-        loop {
-            if self.skip("|") {
-                path = Path::Union(Box::new(path), Box::new(self.chain()?));
-            } else if self.peek() == Some(&Token::Name("where".to_owned())) {
-                self.at += 1;
-                path = Path::Where(Box::new(path), Box::new(self.chain()?));
-            } else {
-                return Ok(path);
-            }
-        }
     }
 
     fn count(&mut self) -> Parsed<()> {
@@ -169,97 +65,184 @@ impl Parser {
         Ok(())
     }
 
-    fn chain(&mut self) -> Parsed<Path> {
+    fn path(&mut self) -> Parsed<Path> {
+        match self.sum()? {
+            Operand::Path(path) => Ok(path),
+            Operand::Literal(Literal::Int(number)) => Ok(Path::Fields(vec![number.to_string()])),
+            Operand::Literal(_) => self.fail(),
+        }
+    }
+
+    /// Parses operands with operators between them.
+    fn sum(&mut self) -> Parsed<Operand> {
+        self.count()?;
+        let left = self.operand()?;
+        let Some(op) = self.operator() else {
+            return Ok(left);
+        };
+        self.at += 1;
+        let right = self.sum()?;
+        Ok(Operand::Path(Path::Operation(
+            Box::new(as_string(left)),
+            op,
+            Box::new(as_string(right)),
+        )))
+    }
+
+    fn operator(&self) -> Option<Operator> {
+        match self.peek() {
+            Some(Kind::Op("+")) => Some(Operator::Add),
+            Some(Kind::Op("-")) => Some(Operator::Sub),
+            Some(Kind::Op("*")) => Some(Operator::Mul),
+            _ => None,
+        }
+    }
+
+    fn operand(&mut self) -> Parsed<Operand> {
+        let literal = match self.peek() {
+            Some(Kind::Float(number)) => Some(Literal::Float(*number)),
+            Some(Kind::Int(number)) => Some(Literal::Int(*number)),
+            _ => None,
+        };
+        if let Some(literal) = literal {
+            self.at += 1;
+            if matches!(literal, Literal::Float(_)) || (self.binary().is_none() && !self.is("[")) {
+                return Ok(Operand::Literal(literal));
+            }
+            self.at -= 1;
+        }
+        self.chain(0).map(Operand::Path)
+    }
+
+    /// Returns the operator between paths that is next, with its level.
+    fn binary(&self) -> Option<(&'static str, u8)> {
+        match self.peek()? {
+            Kind::Op("..") => Some(("..", 1)),
+            Kind::Op(".") => Some((".", 2)),
+            Kind::Op("|") => Some(("|", 3)),
+            Kind::Op("&") => Some(("&", 4)),
+            Kind::Name(name) if name == "where" => Some(("where", 5)),
+            Kind::Name(name) if name == "wherenot" => Some(("wherenot", 6)),
+            _ => None,
+        }
+    }
+
+    /// Parses parts with operators of a higher level than `level` between them.
+    fn chain(&mut self, level: u8) -> Parsed<Path> {
         let mut path = self.part()?;
         loop {
             self.count()?;
-            path = if self.skip("..") {
-                Path::Descendants(Box::new(path), Box::new(self.part()?))
-            } else if self.skip(".") {
-                Path::Child(Box::new(path), Box::new(self.part()?))
-            } else if self.is("[") {
-                Path::Child(Box::new(path), Box::new(self.bracket()?))
-            } else {
+            if level == 0 && self.is("[") {
+                path = Path::Child(Box::new(path), Box::new(self.bracket(true)?));
+                continue;
+            }
+            let Some((op, higher)) = self.binary().filter(|(_, higher)| *higher > level) else {
                 return Ok(path);
+            };
+            self.at += 1;
+            let left = Box::new(path);
+            let right = Box::new(self.chain(higher)?);
+            path = match op {
+                ".." => Path::Descendants(left, right),
+                "." => Path::Child(left, right),
+                "|" => Path::Union(left, right),
+                "&" => Path::Intersect(left, right),
+                "where" => Path::Where(left, right, true),
+                _ => Path::Where(left, right, false),
             };
         }
     }
 
     fn part(&mut self) -> Parsed<Path> {
         self.count()?;
-        let token = self.peek().cloned();
-        self.at += usize::from(token.is_some());
-        Ok(match token {
-            Some(Token::Op("$")) => Path::Root,
-            Some(Token::Op("@")) => Path::This,
-            Some(Token::Op("*")) => Path::Fields(vec!["*".to_owned()]),
-            Some(Token::Name(name) | Token::Quoted(name)) => {
-                let mut names = vec![name];
-                while self.is(",") {
-                    let Some(Token::Name(name) | Token::Quoted(name)) = self.tokens.get(self.at + 1).cloned()
-                    else {
-                        break;
-                    };
-                    names.push(name);
-                    self.at += 2;
-                }
-                Path::Fields(names)
-            }
-            Some(Token::Special(word)) => match word.as_str() {
-                "this" => Path::This,
-                "parent" => Path::Parent,
-                "len" => Path::Len,
-                "keys" => Path::Keys,
-                other => return Err(format!("Unknown named operator `{other}`")),
+        if let Some(names) = self.names() {
+            return Ok(Path::Fields(names));
+        }
+        let Some(token) = self.tokens.get(self.at).cloned() else {
+            return Err(AT_END.to_owned());
+        };
+        self.at += 1;
+        Ok(match token.kind {
+            Kind::Op("$") => Path::Root,
+            Kind::Op("@") => Path::This,
+            Kind::Op("*") => Path::Fields(vec!["*".to_owned()]),
+            Kind::Int(number) => Path::Fields(vec![number.to_string()]),
+            Kind::Special(ref text) => match word::parse(text)? {
+                Some(Word::This) => Path::This,
+                Some(word) => Path::Word(word),
+                None => return Err(token.unknown(text)),
             },
-            Some(Token::Op("(")) => {
+            Kind::Op("(") => {
                 let inner = self.path()?;
                 self.expect(")")?;
                 inner
             }
-            Some(Token::Op("[")) => {
+            Kind::Op("[") => {
                 self.at -= 1;
-                self.bracket()?
+                self.bracket(false)?
             }
+            // It is refused at the next token, which should have been an operator.
+            Kind::Float(_) => return self.fail(),
             _ => {
-                self.at -= usize::from(token.is_some());
+                self.at -= 1;
                 return self.fail();
             }
         })
     }
 
-    fn integer(&mut self) -> Option<i64> {
-        match self.peek() {
-            Some(Token::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
-                let number = *number as i64;
-                self.at += 1;
-                Some(number)
-            }
+    /// Parses names with commas between them.
+    fn names(&mut self) -> Option<Vec<String>> {
+        let mut names = vec![self.name(0)?];
+        self.at += 1;
+        while self.is(",")
+            && let Some(name) = self.name(1)
+        {
+            names.push(name);
+            self.at += 2;
+        }
+        Some(names)
+    }
+
+    fn name(&self, ahead: usize) -> Option<String> {
+        match &self.tokens.get(self.at + ahead)?.kind {
+            Kind::Name(name) if name == "where" || name == "wherenot" => None,
+            Kind::Name(name) | Kind::Quoted(name) => Some(name.clone()),
             _ => None,
         }
     }
 
-    fn bracket(&mut self) -> Parsed<Path> {
+    fn integer(&mut self) -> Option<i64> {
+        let Some(Kind::Int(number)) = self.peek() else {
+            return None;
+        };
+        let number = *number;
+        self.at += 1;
+        Some(number)
+    }
+
+    /// Parses brackets; filters and orders need a path before them.
+    fn bracket(&mut self, follows: bool) -> Parsed<Path> {
         self.expect("[")?;
-        if self.skip("?") {
-            let path = Path::Filter(self.filter()?);
-            self.expect("]")?;
-            return Ok(path);
-        }
-        if self.skip("*") {
-            self.expect("]")?;
-            return Ok(Path::Slice(None, None, None));
-        }
-        if let Some(Token::Quoted(_) | Token::Name(_)) = self.peek() {
-            let path = self.part()?;
-            self.expect("]")?;
-            return Ok(path);
-        }
+        let path = if follows && self.skip("?") {
+            Path::Filter(self.filter()?)
+        } else if follows && matches!(self.peek(), Some(Kind::Sort(_))) {
+            Path::Sorted(self.sort_keys()?)
+        } else if self.skip("*") {
+            Path::Slice(None, None, None)
+        } else if let Some(names) = self.names() {
+            Path::Fields(names)
+        } else {
+            self.indexes()?
+        };
+        self.expect("]")?;
+        Ok(path)
+    }
+
+    fn indexes(&mut self) -> Parsed<Path> {
         let first = self.integer();
         if self.skip(":") {
             let second = self.integer();
             let third = if self.skip(":") { self.integer() } else { None };
-            self.expect("]")?;
             return Ok(Path::Slice(first, second, third));
         }
         let Some(first) = first else { return self.fail() };
@@ -270,8 +253,19 @@ impl Parser {
                 None => return self.fail(),
             }
         }
-        self.expect("]")?;
         Ok(Path::Indexes(indexes))
+    }
+
+    fn sort_keys(&mut self) -> Parsed<Vec<SortKey>> {
+        let mut keys = Vec::new();
+        while let Some(Kind::Sort(down)) = self.peek() {
+            let descending = *down;
+            self.at += 1;
+            self.count()?;
+            let path = self.path()?;
+            keys.push(SortKey { path, descending });
+        }
+        Ok(keys)
     }
 
     fn filter(&mut self) -> Parsed<Vec<Test>> {
@@ -291,26 +285,24 @@ impl Parser {
     }
 
     fn test(&mut self) -> Parsed<Test> {
-        let target = self.chain()?;
-        let ops = ["==", "!=", "<=", ">=", "=~", "=", "<", ">"];
-        let Some(op) = ops.into_iter().find(|op| self.is(op)) else {
+        let target = self.path()?;
+        let Some(Kind::Filter(op)) = self.peek() else {
             return Ok(Test {
                 target,
                 op: None,
-                value: Literal::None,
+                value: Literal::Bool(true),
             });
         };
+        let op = *op;
         self.at += 1;
         let value = match self.peek().cloned() {
-            Some(Token::Number(number)) => Literal::Number(number),
-            Some(Token::Quoted(text)) => Literal::Text(text),
-            Some(Token::Name(name)) => match name.as_str() {
-                "true" | "True" => Literal::Bool(true),
-                "false" | "False" => Literal::Bool(false),
-                "null" | "None" => Literal::None,
-                _ => Literal::Text(name),
+            Some(Kind::Int(number)) => Literal::Int(number),
+            Some(Kind::Float(number)) => Literal::Float(number),
+            Some(Kind::Bool(flag)) => Literal::Bool(flag),
+            _ => match self.name(0) {
+                Some(text) => Literal::Text(text),
+                None => return self.fail(),
             },
-            _ => return self.fail(),
         };
         self.at += 1;
         Ok(Test {
@@ -318,5 +310,15 @@ impl Parser {
             op: Some(op),
             value,
         })
+    }
+}
+
+/// quirk: a single name beside an operator is a string.
+fn as_string(operand: Operand) -> Operand {
+    match operand {
+        Operand::Path(Path::Fields(mut names)) if names.len() == 1 => {
+            Operand::Literal(Literal::Text(names.pop().unwrap_or_default()))
+        }
+        operand => operand,
     }
 }

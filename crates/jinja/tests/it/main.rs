@@ -12,5 +12,6 @@ mod language;
 mod limits;
 #[cfg(test)]
 mod memory;
+mod paths;
 #[cfg(test)]
 mod shared;
