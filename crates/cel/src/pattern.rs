@@ -1,5 +1,6 @@
 //! Regular expressions whose size and time are bounded, also while they are compiled.
 
+use go::regexp::{RegexpError, to_rust_bytes};
 use regex_automata::{
     meta::{Builder, Config, Regex},
     util::syntax,
@@ -26,6 +27,15 @@ pub enum PatternError {
     TooLarge,
 }
 
+impl From<RegexpError> for PatternError {
+    fn from(error: RegexpError) -> Self {
+        match error {
+            RegexpError::TooLarge => Self::TooLarge,
+            error => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
 /// Fails if an expression is too long to be compiled.
 pub(crate) fn check_length(pattern: &str) -> Result<(), PatternError> {
     match pattern.len() {
@@ -38,10 +48,12 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
     compile_patterns(&[pattern], MAX_BYTES)
 }
 
-/// Compiles expressions to one of at most `max_bytes` bytes, which matches if any of them does, in time that is linear in the text.
+/// Compiles expressions in Go's syntax to one of at most `max_bytes` bytes, which matches if any of them does, in time that is linear in the text.
 /// Fails if one is invalid, or they are too large together, before or after they are compiled.
 pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Result<Regex, PatternError> {
-    let parsed = patterns.iter().map(|pattern| parsed_bytes(pattern.as_ref()));
+    let translated = patterns.iter().map(|pattern| to_rust_bytes(pattern.as_ref()));
+    let patterns: Vec<String> = translated.collect::<Result<_, _>>()?;
+    let parsed = patterns.iter().map(|pattern| parsed_bytes(pattern));
     if parsed.fold(0, usize::saturating_add) > MAX_PARSED {
         return Err(PatternError::TooLarge);
     }
@@ -56,8 +68,8 @@ pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Resu
         .pool_capacity(1);
     let built = Builder::new()
         .configure(config)
-        .syntax(syntax::Config::new().nest_limit(MAX_NESTING))
-        .build_many(patterns);
+        .syntax(syntax::Config::new().nest_limit(MAX_NESTING).utf8(false))
+        .build_many(&patterns);
     built.map_err(|error| match error.size_limit() {
         Some(_) => PatternError::TooLarge,
         None => {

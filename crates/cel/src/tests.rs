@@ -43,6 +43,7 @@ fn expressions_have_the_values_of_the_language() {
         "req.ref.lastIndexOf('/') == 10 && 'abc'.charAt(1) == 'b' && ' a '.trim() == 'a' && 'A'.lowerAscii() == 'a'",
         "'a-b-c'.replace('-', '+') == 'a+b+c' && ['a', 'b'].join(',') == 'a,b' && 'éa'.reverse() == 'aé'",
         "req.ref.matches('^refs/heads/(main|dev)$') && !req.ref.matches('tags')",
+        r"'{a}'.matches('{a}') && !'é'.matches('\\\\w') && '['.matches('[[]')",
         "req.?missing.orValue('x') == 'x' && req[?'ref'].hasValue() && req.?pusher.?name.orValue('') == 'éva'",
         "optional.of(3).optMap(x, x + 1).value() == 4 && [?optional.none(), 1] == [1] && optional.none() == optional.none()",
         "sets.contains([1, 2, 3], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
@@ -86,6 +87,7 @@ fn errors_are_found_before_or_while_evaluating() {
         ("99999999999999999999 == 0", "invalid number"),
         ("1 + 'a' == 2", "not defined for int, string"),
         ("req.ref.matches('(')", "invalid regular expression"),
+        ("req.ref.matches('a**')", "invalid regular expression"),
         ("!req.ref", "not defined for string"),
         ("!'a'.map(x, x)", "not defined for string"),
     ] {

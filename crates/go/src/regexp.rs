@@ -76,29 +76,21 @@ pub struct Regexp {
 impl Regexp {
     /// Compiles an expression. Fails if Go refuses it, or if it is too large.
     pub fn compile(expression: &str) -> Result<Self, RegexpError> {
-        if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
-            return Err(RegexpError::Syntax {
-                problem: "invalid UTF-8",
-                at: expression.get(at..).unwrap_or_default().to_owned(),
-            });
-        }
-        if expression.len() > LENGTH {
-            return Err(RegexpError::TooLarge);
-        }
-        let translated = translate::translate(expression)?;
-        Self::build(&translated, |_| RegexpError::TooLarge)
+        let translated = checked(expression, r"(?-u:\B)")?;
+        Self::build(&translated, false, |_| RegexpError::TooLarge)
     }
 
     /// Compiles an expression in the syntax of crate regex, whose classes are of Unicode. Fails if it is invalid or too large.
     pub fn compile_unicode(expression: &str) -> Result<Self, RegexpError> {
-        Self::build(expression, RegexpError::Unicode)
+        Self::build(expression, true, RegexpError::Unicode)
     }
 
-    fn build(expression: &str, invalid: fn(String) -> RegexpError) -> Result<Self, RegexpError> {
+    /// Compiles an expression in the syntax of crate regex. `(?-u:\B)` is the only part that `utf8` refuses.
+    fn build(expression: &str, utf8: bool, invalid: fn(String) -> RegexpError) -> Result<Self, RegexpError> {
         if expression.len() > 2 * LENGTH || classes(expression) > CLASSES {
             return Err(RegexpError::TooLarge);
         }
-        let hir = syntax::parse_with(expression, &syntax::Config::new().utf8(true))
+        let hir = syntax::parse_with(expression, &syntax::Config::new().utf8(utf8))
             .map_err(|error| invalid(error.to_string()))?;
         let nfa = Compiler::new()
             .configure(Config::new().utf8(true).nfa_size_limit(Some(SIZE)))
@@ -146,6 +138,35 @@ impl Regexp {
         let mut search = self.search(text, free);
         std::iter::from_fn(move || search.next_captures().ok().flatten())
     }
+}
+
+/// Translates an expression in Go's syntax to the syntax of crate regex, with which it has the same matches; only `\B` is Unicode's. Fails with
+/// Go's error if Go refuses it.
+///
+/// ```
+/// assert_eq!(go::regexp::to_rust(r"{name}\d")?, r"\{name\}[0-9]");
+/// # Ok::<(), go::regexp::RegexpError>(())
+/// ```
+pub fn to_rust(expression: &str) -> Result<String, RegexpError> {
+    checked(expression, r"\B")
+}
+
+/// Translates an expression as [`to_rust`], but with ASCII's `\B`, for searches in bytes.
+pub fn to_rust_bytes(expression: &str) -> Result<String, RegexpError> {
+    checked(expression, r"(?-u:\B)")
+}
+
+fn checked(expression: &str, not_boundary: &'static str) -> Result<String, RegexpError> {
+    if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
+        return Err(RegexpError::Syntax {
+            problem: "invalid UTF-8",
+            at: expression.get(at..).unwrap_or_default().to_owned(),
+        });
+    }
+    if expression.len() > LENGTH {
+        return Err(RegexpError::TooLarge);
+    }
+    translate::translate(expression, not_boundary)
 }
 
 fn free(_: u64) -> Result<(), Infallible> {

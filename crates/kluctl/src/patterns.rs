@@ -1,5 +1,6 @@
 //! Regular expressions of projects, which are kept together.
 
+use go::regexp::to_rust;
 use objects::jsonpath::bounded_regex;
 use regex::{Regex, RegexBuilder};
 
@@ -21,15 +22,16 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// Compiles an expression. Fails if it is invalid or larger than 1 MiB when it is compiled, and if all together are too large.
+    /// Compiles an expression in Go's syntax. Fails if it is invalid or larger than 1 MiB when it is compiled, and if all together are too large.
     pub(crate) fn compile(&mut self, pattern: &str) -> Result<Regex, String> {
+        let translated = to_rust(pattern).map_err(|why| why.to_string())?;
         for size in SIZES {
             if size > self.left {
                 return Err(format!(
                     "all regular expressions of the list have more than {MAX_BYTES} bytes when they are compiled: use fewer or simpler ones"
                 ));
             }
-            if let Ok(regex) = RegexBuilder::new(pattern).size_limit(size).build() {
+            if let Ok(regex) = RegexBuilder::new(&translated).size_limit(size).build() {
                 self.left -= size;
                 return Ok(regex);
             }
@@ -51,11 +53,11 @@ mod tests {
                 .unwrap();
         }
         let mut patterns = Patterns::default();
-        let refused = (0..300).find_map(|number| patterns.compile(&format!(r"\w{{20}}x{number}")).err());
+        let refused = (0..300).find_map(|number| patterns.compile(&format!(r"\pL{{20}}x{number}")).err());
         assert!(refused.unwrap().contains("16777216 bytes"));
         let mut patterns = Patterns::default();
         assert!(patterns.compile("(").is_err());
-        assert!(patterns.compile(r"\w{2000}").is_err());
+        assert!(patterns.compile(r"\pL{1000}").is_err());
         assert!(patterns.compile("a").is_ok());
     }
 }

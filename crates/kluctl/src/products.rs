@@ -109,7 +109,7 @@ fn regular_expressions_of_a_project_are_bounded_together() {
     assert!(rendered(&rules(100), Inclusion::default()).is_ok());
     refused(&rules(300), "fieldPathRegex");
     let images = |count| {
-        let image = |number| format!("    - {{imageRegex: '\\w{{20}}x{number}', resultImage: r}}\n");
+        let image = |number| format!("    - {{imageRegex: '\\pL{{20}}x{number}', resultImage: r}}\n");
         let text = format!("vars:\n- values:\n    images:\n{}", lines(count, image));
         let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {i: \"{{ images.get_image('x') }}\"}\n";
         let deployments = "deployments: [{path: a}]\n".to_owned();

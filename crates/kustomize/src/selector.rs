@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use go::regexp::{Regexp, RegexpError};
+use go::regexp::Regexp;
 use tree::TreePath;
 
 pub(crate) use label::{InvalidSelector, LabelSelector};
@@ -36,14 +36,8 @@ impl<'a> Patterns<'a> {
     /// Compiles a user's pattern.
     pub(crate) fn compile(&self, pattern: &str) -> Result<Arc<Regexp>, Error> {
         self.run.step(1_000 + 64 * pattern.len() as u64, self.dir)?;
-        let compiled = Regexp::compile_unicode(pattern).map_err(|error| {
-            let (reason, at) = match &error {
-                RegexpError::TooLarge => ("expression is too large".to_owned(), pattern),
-                error => reason(&error.to_string(), pattern),
-            };
-            let problem = format!("error parsing regexp: {reason}: `{at}`");
-            Error::new(Step::Transformer, problem)
-        })?;
+        let compiled =
+            Regexp::compile(pattern).map_err(|error| Error::new(Step::Transformer, error.to_string()))?;
         self.run.step(compiled.size() as u64 / 16, self.dir)?;
         self.run.compiled(compiled.size(), self.dir)?;
         Ok(Arc::new(compiled))
@@ -53,39 +47,6 @@ impl<'a> Patterns<'a> {
         let search = pattern.search(text, |visits| self.run.step(1 + visits / 8, self.dir));
         search.is_match()
     }
-}
-
-/// Returns the problem of a pattern and the invalid part, in the original's words if they are known.
-fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
-    let last = error.lines().next_back().unwrap_or_default();
-    let last = last.strip_prefix("error: ").unwrap_or(last);
-    let (reason, at) = match last {
-        "unclosed character class" => {
-            let at = pattern.rfind('[').and_then(|at| pattern.get(at..));
-            ("missing closing ]", at)
-        }
-        "unclosed group" => ("missing closing )", None),
-        "unopened group" => ("unexpected )", None),
-        "repetition operator missing expression" => {
-            ("missing argument to repetition operator", lone_operator(pattern))
-        }
-        other => (other, None),
-    };
-    (reason.to_owned(), at.unwrap_or(pattern))
-}
-
-/// Returns the first operator of a pattern that has nothing to repeat.
-fn lone_operator(pattern: &str) -> Option<&str> {
-    let begins = |(at, _): &(usize, &str)| {
-        let before = pattern.get(..*at).unwrap_or_default();
-        before.is_empty() || before.ends_with(['(', '|', '^']) || before.ends_with("(?:")
-    };
-    let operators = pattern.match_indices(['*', '+', '?']).filter(begins);
-    let is_group = |at: usize| pattern.get(..at).is_some_and(|before| before.ends_with('('));
-    operators
-        .filter(|(at, operator)| !(*operator == "?" && is_group(*at)))
-        .map(|(_, operator)| operator)
-        .next()
 }
 
 /// A pattern that must fit a whole string.

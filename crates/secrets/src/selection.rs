@@ -34,10 +34,11 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Compiles a regular expression; `None` if it is invalid, or larger than 1 MiB when it is compiled.
+    /// Compiles a regular expression in Go's syntax; `None` if it is invalid, or larger than 1 MiB when it is compiled.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
+        let translated = go::regexp::to_rust(pattern).ok()?;
         SIZES.iter().find_map(|(size, steps)| {
-            let built = RegexBuilder::new(pattern).size_limit(*size).build();
+            let built = RegexBuilder::new(&translated).size_limit(*size).build();
             Some(Self {
                 regex: built.ok()?,
                 steps: *steps,

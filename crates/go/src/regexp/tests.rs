@@ -15,12 +15,29 @@ fn errors_are_those_of_go() {
         (r"\q", r"invalid escape sequence: `\q`"),
         ("(?<>a)", "invalid named capture: `(?<>`"),
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+        ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
+        ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
+        ("*?", "missing argument to repetition operator: `*?`"),
+        ("(?i)*", "missing argument to repetition operator: `*`"),
+        ("(((a{100}){100}){100})", "invalid repeat count: `{100}`"),
+        ("(?:a{2,}){501}", "invalid repeat count: `{501}`"),
+        (r"[a-\d]", r"invalid escape sequence: `\d`"),
+        (
+            r"\p{Alphabetic}",
+            r"invalid character class range: `\p{Alphabetic}`",
+        ),
+        (r"\p{Zyyy}", r"invalid character class range: `\p{Zyyy}`"),
+        (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+        (r"\x{+1}", r"invalid escape sequence: `\x{+`"),
+        (r"\xZZ", r"invalid escape sequence: `\xZZ`"),
+        ("(?P<é>a)", "invalid named capture: `(?P<é>`"),
+        ("[[::alpha:]]", "invalid character class range: `[::alpha:]`"),
     ] {
         let error = Regexp::compile(expression).map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), format!("error parsing regexp: {expected}"));
     }
     assert_eq!(
-        Regexp::compile("(((a{100}){100}){100})").map(|_| ()),
+        Regexp::compile(r"\pL{1000}").map(|_| ()),
         Err(RegexpError::TooLarge)
     );
     let error = Regexp::compile("a`**").map(|_| ()).unwrap_err();
@@ -42,6 +59,18 @@ fn expressions_have_the_meaning_of_go() {
         ("(?i)É", "é", Some(0..2)),
         (r"\x{e9}", "é", Some(0..2)),
         ("a|ab", "ab", Some(0..1)),
+        (r"^\B$", "", Some(0..0)),
+        (r"é\B", "éb", None),
+        (r"é\B", "éé", Some(0..2)),
+        ("a*(?i)+B", "aab", Some(0..3)),
+        (r"ab\Q\E*", "abb", Some(0..3)),
+        ("(?ii-s:A)", "a", Some(0..1)),
+        ("(?P<n>a)(?P<n>b)", "ab", Some(0..2)),
+        (r"\x{D800}|a", "a", Some(0..1)),
+        (r"[\x{D7FF}-\x{D801}]", "\u{d7ff}", Some(0..3)),
+        (r"\p{Cs}|\p{lowercase letter}", "b", Some(0..1)),
+        ("[[:]]", ":]", Some(0..2)),
+        (r"(?:a{0}){1000}b", "b", Some(0..1)),
     ] {
         assert_eq!(
             Regexp::compile(expression).unwrap().find(text),

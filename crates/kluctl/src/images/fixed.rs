@@ -12,7 +12,7 @@ use crate::{ArgumentError, Error, fields::Fields, files, patterns::Patterns};
 pub struct FixedImage {
     pub image: Option<String>,
     /// A regular expression that the requested image contains, instead of [`Self::image`].
-    pub image_regex: Option<Regex>,
+    pub image_regex: Option<ImagePattern>,
     pub result_image: String,
     /// Only for objects in this namespace.
     pub namespace: Option<String>,
@@ -20,6 +20,13 @@ pub struct FixedImage {
     pub deployment: Option<String>,
     /// Only for the container of this name.
     pub container: Option<String>,
+}
+
+/// A regular expression of a project, in Go's syntax.
+#[derive(Debug, Clone)]
+pub struct ImagePattern {
+    text: String,
+    regex: Regex,
 }
 
 const FIELDS: &[&str] = &[
@@ -68,7 +75,7 @@ impl FixedImage {
     #[must_use]
     pub fn to_map(&self) -> Map {
         let mut map = Map::new();
-        let pattern = self.image_regex.as_ref().map(Regex::as_str);
+        let pattern = self.image_regex.as_ref().map(|pattern| pattern.text.as_str());
         for (name, text) in [
             ("image", self.image.as_deref()),
             ("imageRegex", pattern),
@@ -96,11 +103,12 @@ impl FixedImage {
             }
             _ => {}
         }
-        let regex = |pattern: String| {
-            patterns.compile(&pattern).map_err(|why| {
+        let regex = |pattern: String| -> Result<ImagePattern, Error> {
+            let regex = patterns.compile(&pattern).map_err(|why| {
                 let field = fields.path_of("imageRegex");
                 fields.invalid("imageRegex", format!("{field} {pattern:?}: {why}"))
-            })
+            })?;
+            Ok(ImagePattern { text: pattern, regex })
         };
         Ok(Self {
             image,
@@ -119,7 +127,7 @@ impl FixedImage {
         };
         let named = match (&self.image, &self.image_regex) {
             (Some(wanted), _) => wanted == image,
-            (None, Some(pattern)) => pattern.is_match(image),
+            (None, Some(pattern)) => pattern.regex.is_match(image),
             (None, None) => false,
         };
         named

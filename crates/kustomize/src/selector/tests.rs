@@ -64,6 +64,15 @@ fn name_patterns_match_the_whole_name() {
 }
 
 #[test]
+fn patterns_are_in_the_syntax_of_go() {
+    let name = |name: &str| selected(|selector| selector.name = name.to_owned());
+    assert_eq!(name(r"\Qapi\E"), Ok(vec![0, 4]));
+    assert_eq!(name("api|{name}"), Ok(vec![0, 4]));
+    let nested = "invalid nested repetition operator: `**`";
+    assert_eq!(name("a**"), Err(format!("error parsing regexp: {nested}")));
+}
+
+#[test]
 fn oversized_patterns_are_refused() {
     let problem = selected(|selector| selector.name = "(a{1000}){1000}".into()).unwrap_err();
     assert!(problem.starts_with("error parsing regexp: "), "{problem}");

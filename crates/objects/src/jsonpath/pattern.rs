@@ -1,5 +1,6 @@
 //! Regular expressions of users: bounded in their size, also while they are compiled, and in the work of their searches.
 
+use go::regexp::{RegexpError, to_rust};
 use regex::{Regex, RegexBuilder};
 
 use super::{JsonPathError, Meter, PatternError};
@@ -19,7 +20,7 @@ const PARSED_CLASS: usize = 12 << 10;
 /// Maximum bytes of the expressions for an object.
 const MAX_PATTERNS: usize = 32 << 20;
 
-/// Compiles a regular expression of a user, up to a compiled size of 1 MiB.
+/// Compiles a regular expression of a user in Go's syntax, up to a compiled size of 1 MiB.
 ///
 /// # Errors
 /// Fails when the syntax is invalid or the expression is too large, parsed or compiled.
@@ -29,10 +30,14 @@ pub fn bounded_regex(pattern: &str) -> Result<Regex, PatternError> {
 }
 
 fn sized(pattern: &str, size: usize) -> Result<Regex, PatternError> {
-    if parsed_bytes(pattern) > MAX_PARSED {
+    let translated = to_rust(pattern).map_err(|error| match error {
+        RegexpError::TooLarge => PatternError::TooLarge,
+        error => PatternError::Syntax(error.to_string()),
+    })?;
+    if parsed_bytes(&translated) > MAX_PARSED {
         return Err(PatternError::TooLarge);
     }
-    let built = RegexBuilder::new(pattern)
+    let built = RegexBuilder::new(&translated)
         .size_limit(size)
         .dfa_size_limit(AUTOMATON)
         .build();

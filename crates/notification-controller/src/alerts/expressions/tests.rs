@@ -108,9 +108,51 @@ fn broken_and_oversized_expressions_are_named() {
     let (path, why) = broken_expression(&spec(&["fine"], &["fine", "(unclosed"])).unwrap();
     assert_eq!(path, "spec.exclusionList[1]");
     assert!(!why.is_empty() && !why.contains('\n'), "{why}");
-    let large = "(?:a{1000}){1000}";
+    let large = r"\pL{1000}";
     assert_eq!(compile(&[large]).unwrap_err(), ExpressionError::TooLarge);
     assert!(compile(&["(".repeat(60)]).is_err());
+}
+
+#[tokio::test]
+async fn expressions_are_in_the_syntax_of_go() {
+    let matcher = Matcher::default();
+    for (expression, message, expected) in [
+        ("{namespace}", "in {namespace}", true),
+        ("a{,3}", "a{,3}", true),
+        ("a{,3}", "aaa", false),
+        ("[^[]x", "ax", true),
+        (r"\Qa.b(\E", "a.b(c", true),
+        (r"\w", "é", false),
+        (r"\d", "٣", false),
+        (r"\bé", "é", false),
+        (r"^\B$", "", true),
+        (r"(?P<n>a)(?P<n>b)", "ab", true),
+        (r"a(?i)*b", "aaB", true),
+        ("[a&&b]", "&", true),
+        (r"\pL", "é", true),
+        ("(?i)É", "é", true),
+    ] {
+        assert_eq!(broken_expression(&spec(&[expression], &[])), None);
+        let matched = matcher.is_match(&spec(&[expression], &[]), message).await;
+        assert_eq!(matched, expected, "{expression} in {message}");
+    }
+    for (expression, why) in [
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("x{1001}", "invalid repeat count: `{1001}`"),
+        ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
+        (
+            r"\p{Alphabetic}",
+            r"invalid character class range: `\p{Alphabetic}`",
+        ),
+        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+    ] {
+        let found = broken_expression(&spec(&[expression], &[]));
+        let expected = (
+            "spec.inclusionList[0]".to_owned(),
+            format!("error parsing regexp: {why}"),
+        );
+        assert_eq!(found, Some(expected));
+    }
 }
 
 #[test]
