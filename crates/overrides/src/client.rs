@@ -11,6 +11,7 @@ use http::{
     Request as HttpRequest, StatusCode,
     header::{CONTENT_TYPE, TE},
 };
+use prost::Message as _;
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -21,7 +22,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     Answer, Error, MESSAGE_BYTES, Material, OverrideUrl, RESOLVE, SHORT_MESSAGE_BYTES, STREAM,
     grpc::{self, Reader},
-    message::{Auth, Request, Response},
+    message::{Auth, Repository, Request, Response},
     proof::{self, CHALLENGE, Key},
     tls::{self, NAME},
 };
@@ -103,12 +104,12 @@ impl Client {
     {
         let serving = async {
             while let Some(request) = self.next().await? {
-                let repo_key = request.repo_key.ok_or(Error::Protocol("missing request"))?;
+                let repository = request.repository.ok_or(Error::Protocol("missing request"))?;
                 let response = Response {
                     auth: None,
-                    answer: Some(answer(repo_key).await),
+                    answer: Some(answer(repository.key).await),
                 };
-                grpc::send(&mut self.stream, response.encode()).await?;
+                grpc::send(&mut self.stream, &response).await?;
             }
             Ok(())
         };
@@ -117,7 +118,7 @@ impl Client {
 
     async fn next(&mut self) -> Result<Option<Request>, Error> {
         match self.reader.message(SHORT_MESSAGE_BYTES).await? {
-            Some(message) => Request::decode(message).map(Some),
+            Some(message) => Ok(Some(Request::decode(message)?)),
             None => self.reader.status().await.map(|()| None),
         }
     }
@@ -145,15 +146,17 @@ pub async fn ask(
             controller_secret: material.shared.expose().clone().into(),
             ..Auth::default()
         }),
-        repo_key: Some(repo_key.to_owned()),
+        repository: Some(Repository {
+            key: repo_key.to_owned(),
+        }),
     };
     let opening = timeout(CONNECT, Call::open(io, &material.ca, RESOLVE)).await;
     let mut call = opening.map_err(|_| Error::Timeout(CONNECT))??;
-    grpc::send(&mut call.stream, request.encode()).await?;
+    grpc::send(&mut call.stream, &request).await?;
     call.stream.send_data(Bytes::new(), true)?;
     let mut reader = call.reader().await?;
     match reader.message(MESSAGE_BYTES).await? {
-        Some(message) => Answer::decode(message),
+        Some(message) => Ok(Answer::decode(message)?),
         None => {
             reader.status().await?;
             Err(Error::Ended)
@@ -219,5 +222,5 @@ async fn send_auth(stream: &mut SendStream<Bytes>, auth: Auth) -> Result<(), Err
         auth: Some(auth),
         answer: None,
     };
-    grpc::send(stream, response.encode()).await
+    grpc::send(stream, &response).await
 }

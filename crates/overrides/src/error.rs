@@ -12,6 +12,8 @@ pub enum Error {
     Certificate(String),
     #[error("a message of {bytes} bytes is larger than the limit of {limit}")]
     TooLarge { bytes: usize, limit: usize },
+    #[error("invalid message: {0}")]
+    Message(#[from] prost::DecodeError),
     #[error("{0}")]
     Protocol(&'static str),
     #[error("{0}")]

@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut as _, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use prost::Message;
 
 use crate::Error;
 
@@ -101,18 +102,23 @@ pub(crate) fn trailers(ended: &Result<(), Error>) -> HeaderMap {
 }
 
 /// Sends a message as the flow-control window allows.
-pub(crate) async fn send(stream: &mut SendStream<Bytes>, message: Bytes) -> Result<(), Error> {
-    let length = u32::try_from(message.len()).map_err(|_| Error::Protocol("a message is too large"))?;
-    let mut header = BytesMut::with_capacity(HEADER);
-    header.extend_from_slice(&[0]);
-    header.extend_from_slice(&length.to_be_bytes());
-    for mut part in [header.freeze(), message] {
-        while !part.is_empty() {
-            stream.reserve_capacity(part.len());
-            let capacity = poll_fn(|context| stream.poll_capacity(context)).await;
-            let capacity = capacity.ok_or(Error::Ended)??;
-            stream.send_data(part.split_to(capacity.min(part.len())), false)?;
-        }
+pub(crate) async fn send(stream: &mut SendStream<Bytes>, message: &impl Message) -> Result<(), Error> {
+    let mut rest = framed(message)?;
+    while !rest.is_empty() {
+        stream.reserve_capacity(rest.len());
+        let capacity = poll_fn(|context| stream.poll_capacity(context)).await;
+        let capacity = capacity.ok_or(Error::Ended)??;
+        stream.send_data(rest.split_to(capacity.min(rest.len())), false)?;
     }
     Ok(())
+}
+
+fn framed(message: &impl Message) -> Result<Bytes, Error> {
+    let length = message.encoded_len();
+    let prefix = u32::try_from(length).map_err(|_| Error::Protocol("a message is too large"))?;
+    let mut framed = BytesMut::with_capacity(HEADER + length);
+    framed.put_u8(0);
+    framed.put_u32(prefix);
+    message.encode_raw(&mut framed);
+    Ok(framed.freeze())
 }

@@ -14,6 +14,7 @@ use h2::{
 };
 use http::{HeaderValue, Method, Request as HttpRequest, Response as HttpResponse, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
+use prost::Message as _;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc, oneshot},
@@ -25,7 +26,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Answer, Error, MESSAGE_BYTES, Material, RESOLVE, SHORT_MESSAGE_BYTES, STREAM,
     grpc::{self, Reader},
-    message::{Auth, Request, Response},
+    message::{Auth, Repository, Request, Response},
     proof,
 };
 
@@ -286,10 +287,10 @@ impl Server {
             return Err(Error::Protocol("controllerSecret does not match"));
         }
         let id = auth.key_hash.ok_or(Error::Protocol("missing pubKeyHash"))?;
-        let repo_key = request.repo_key.ok_or(Error::Protocol("missing request"))?;
-        let answer = self.sessions.ask(&id, &repo_key).await?;
+        let repository = request.repository.ok_or(Error::Protocol("missing request"))?;
+        let answer = self.sessions.ask(&id, &repository.key).await?;
         let answer = answer.ok_or(Error::Protocol("connection not found"))?;
-        grpc::send(stream, answer.encode()).await
+        grpc::send(stream, &answer).await
     }
 }
 
@@ -304,9 +305,11 @@ async fn put(
             key_hash: Some(id.to_owned()),
             ..Auth::default()
         }),
-        repo_key: Some(repo_key.to_owned()),
+        repository: Some(Repository {
+            key: repo_key.to_owned(),
+        }),
     };
-    grpc::send(stream, request.encode()).await?;
+    grpc::send(stream, &request).await?;
     let message = reader.message(MESSAGE_BYTES).await?.ok_or(Error::Ended)?;
     let answer = Response::decode(message)?.answer;
     answer.ok_or(Error::Protocol("missing response"))
@@ -321,7 +324,7 @@ async fn next_auth(reader: &mut Reader) -> Result<Auth, Error> {
 async fn send_auth(stream: &mut SendStream<Bytes>, auth: Auth) -> Result<(), Error> {
     let request = Request {
         auth: Some(auth),
-        repo_key: None,
+        repository: None,
     };
-    grpc::send(stream, request.encode()).await
+    grpc::send(stream, &request).await
 }
