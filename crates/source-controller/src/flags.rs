@@ -82,8 +82,8 @@ pub struct Flags {
     #[arg(long, default_value = "5Gi", value_parser = bytes)]
     pub storage_quota_per_namespace: u64,
 
-    /// Bytes that the temporary files of all sources may take together, a namespace three quarters of it, as in 3Gi; 0 is
-    /// unlimited.
+    /// Bytes that the temporary files of all sources may take together, a namespace three quarters of those that others leave, as in 3Gi; 0
+    /// is unlimited.
     #[arg(long, default_value = "3Gi", value_parser = bytes)]
     pub temporary_files_max_size: u64,
 

@@ -105,6 +105,26 @@ fn files_larger_than_the_part_of_a_tenant_are_refused_and_others_go_on() {
 }
 
 #[test]
+fn files_of_one_namespace_leave_space_to_every_next_one() {
+    let mut setup = Setup::new();
+    setup.disk = ByteBudget::fair(64 * MIB);
+    let mut held = Vec::new();
+    for namespace in ["a", "b", "c"] {
+        namespace.clone_into(&mut setup.job.namespace);
+        let mut bytes = 0;
+        let filled = setup.filling().run(|files| {
+            while files.take(MIB / 4).is_ok() {
+                bytes += MIB / 4;
+            }
+            Ok::<_, Fault>(())
+        });
+        held.push((bytes, filled.unwrap()));
+    }
+    let taken: Vec<u64> = held.iter().map(|(bytes, _)| bytes / MIB).collect();
+    assert!(taken[0] >= 45 && taken[1] >= 11 && taken[2] >= 2, "{taken:?}");
+}
+
+#[test]
 fn other_faults_are_passed_on_and_leave_nothing() {
     let setup = Setup::new();
     let failed = setup.filling().run(|files| {
