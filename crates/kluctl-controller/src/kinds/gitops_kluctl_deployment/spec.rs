@@ -60,7 +60,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns URL, path and reference, as the metric of the source has them.
+    /// Returns URL without credentials and reference, as the metric of the source has them.
     pub(crate) fn labels(&self) -> (String, String) {
         let reference = match &self.address {
             SourceAddress::Git { reference, .. } => match reference {
@@ -72,7 +72,7 @@ impl Source {
                 tag.clone().or_else(|| digest.clone()).unwrap_or_default()
             }
         };
-        (api::redact(self.address.url()), reference)
+        (api::UrlText::from(self.address.url()).to_string(), reference)
     }
 }
 
@@ -362,6 +362,20 @@ mod tests {
         let source = super::source(&spec(&json!({ "source": { "oci": oci } }))).unwrap();
         assert_eq!(source.key.repo_key.as_deref(), Some("oci://h.io:5000/org/shop"));
         assert_eq!(source.labels().1, "latest");
+    }
+
+    #[test]
+    fn labels_of_a_source_have_no_credentials() {
+        for (url, expected) in [
+            ("https://user:secret@h.io/org/shop.git", "https://h.io/org/shop.git"),
+            ("https://user:se\"cret@h.io/org/shop.git", "https://h.io/org/shop.git"),
+            ("https://h.io/org/shop.git?token=secret", "https://h.io/org/shop.git"),
+            ("ssh://git:secret@h.io/org/shop.git", "ssh://h.io/org/shop.git"),
+        ] {
+            let git = json!({ "url": url });
+            let source = super::source(&spec(&json!({ "source": { "git": git } }))).unwrap();
+            assert_eq!(source.labels().0, expected);
+        }
     }
 
     #[test]
