@@ -46,12 +46,11 @@ pub struct Chart {
 impl Chart {
     /// Loads a chart from a directory, or from an archive if `path` is a file.
     pub fn load(tree: &dyn Tree, path: &TreePath, helm: HelmVersion, budget: &Budget) -> Result<Self, Error> {
-        let max_file = helm.pick(archive::MAX_FILE, archive::MAX_CHART);
         let is_archive = tree.is_file(path);
         let files = if is_archive {
-            archive::named_files(&tree.read(path)?, path.name(), max_file, budget)?
+            archive::named_files(&tree.read(path)?, path.name(), archive::MAX_FILE, budget)?
         } else {
-            directory::files(tree, path, max_file, budget)?
+            directory::files(tree, path, archive::MAX_FILE, budget)?
         };
         if helm.is_four() {
             load::check_api_version(&files, path, is_archive, budget)?;

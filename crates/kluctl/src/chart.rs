@@ -8,6 +8,7 @@ mod render;
 #[cfg(test)]
 mod tests;
 
+use helm::{HelmVersion, HelmVersionError};
 use tree::{Budget, TreePath};
 
 use crate::{
@@ -43,6 +44,8 @@ pub struct HelmChart {
     pub skip_update: bool,
     /// The chart is pulled during the deployment instead of before.
     pub skip_pre_pull: bool,
+    /// The version of Helm that renders the chart; kluctl has no such field.
+    pub helm_version: HelmVersion,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +88,7 @@ const FIELDS: &[&str] = &[
     "skipUpdate",
     "skipPrePull",
     "credentialsId",
+    "helmVersion",
 ];
 
 impl HelmChart {
@@ -120,8 +124,18 @@ impl HelmChart {
             skip_crds: fields.boolean("skipCRDs")?,
             skip_update: fields.boolean("skipUpdate")?,
             skip_pre_pull: fields.boolean("skipPrePull")?,
+            helm_version: helm_version(fields)?,
         })
     }
+}
+
+fn helm_version(fields: &Fields<'_>) -> Result<HelmVersion, Error> {
+    let Some(given) = fields.filled_string("helmVersion")? else {
+        return Ok(HelmVersion::default());
+    };
+    given.parse().map_err(|error: HelmVersionError| {
+        fields.invalid("helmVersion", format!("helmChart.helmVersion: {error}"))
+    })
 }
 
 /// Decodes the source of a chart, of which there is exactly one.

@@ -9,7 +9,7 @@ use std::{io::Write as _, path::PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use helm::{Options, values::Sources};
+use helm::{HelmVersion, Options, values::Sources};
 use remote::RemoteFetcher;
 use tree::{Budget, Limits};
 
@@ -59,7 +59,7 @@ struct ValueFlags {
 
 /// Render the templates of a chart, and print the manifests
 ///
-/// The output is the same as of `helm template` 3.19.4. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
+/// The output is the same as of `helm template` 4.3.1, or 3.19.4 with `--helm-version 3`. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
 /// in an OCI registry (oci://HOST/PATH), or the name of a chart in the Helm repository given by --repo. Rendering is done in
 /// process and without a cluster: `lookup` returns an empty result.
 #[derive(Args)]
@@ -95,7 +95,15 @@ pub(crate) struct TemplateArgs {
     /// Set .Release.IsUpgrade instead of .Release.IsInstall
     #[arg(long, help_heading = "Release and capabilities")]
     is_upgrade: bool,
-    /// Kubernetes version for .Capabilities.KubeVersion [default: v1.20.0]
+    /// Version of Helm whose output is printed: 3 or 4
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "4",
+        help_heading = "Release and capabilities"
+    )]
+    helm_version: HelmVersion,
+    /// Kubernetes version for .Capabilities.KubeVersion [default: v1.37.0, with --helm-version 3 v1.20.0]
     #[arg(long, value_name = "VERSION", help_heading = "Release and capabilities")]
     kube_version: Option<String>,
     /// Additional API versions for .Capabilities.APIVersions: group/version or group/version/Kind. Can be repeated
@@ -157,6 +165,7 @@ fn template(args: &TemplateArgs) -> Result<()> {
         skip_tests: args.skip_tests,
         skip_schema_validation: args.values.skip_schema_validation,
         show_only: args.show_only.clone(),
+        helm_version: args.helm_version,
         kube_version: non_empty(args.kube_version.as_ref()).map(str::to_owned),
         api_versions: split_list(&args.api_versions)?,
         read_file: Some(&read),

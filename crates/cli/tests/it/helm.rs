@@ -42,7 +42,7 @@ fn map(release: &str, name: &str, namespace: &str) -> String {
 }
 
 fn hook() -> String {
-    format!("---\n# Source: small/templates/tests/t.yaml\n{HOOK}")
+    format!("---\n# Source: small/templates/tests/t.yaml\n{HOOK}\n")
 }
 
 #[test]
@@ -99,7 +99,13 @@ fn template_selects_hooks_crds_and_templates() {
         (&["--skip-tests"], map.clone()),
         (&["--skip-tests=false"], format!("{map}{hook}")),
         (&["--include-crds"], format!("{crd}\n{map}{hook}")),
-        (&["-s", "templates/map.yaml"], map),
+        (&["-s", "templates/map.yaml"], format!("{map}\n")),
+        (&["--no-hooks", "--helm-version", "3"], map.clone()),
+        (&["-s", "templates/map.yaml", "--helm-version=3"], map.clone()),
+        (
+            &["--helm-version", "3"],
+            format!("{map}{}", hook.strip_suffix('\n').unwrap_or(&hook)),
+        ),
     ] {
         let all = [&["r", "small"], arguments].concat();
         assert_eq!(printed(&template(dir.path(), &all)), expected, "{arguments:?}");
@@ -115,7 +121,7 @@ fn output_dir_writes_one_file_per_template() {
         assert_eq!(printed(&template(dir.path(), &arguments)), expected);
     }
     let read = |path: &str| fs::read_to_string(dir.path().join("out/r/small/templates").join(path)).unwrap();
-    assert_eq!(read("map.yaml"), map("r", "a", "default"));
+    assert_eq!(read("map.yaml"), map("r", "a", "default") + "\n");
     assert_eq!(read("tests/t.yaml"), hook());
 }
 
@@ -180,8 +186,17 @@ fn template_errors_name_argument_and_cause() {
         ),
         (
             &["r", "small"],
+            "Error: small/templates/bad.yaml:2:10\n  executing \"small/templates/bad.yaml\" at <.Values.no.name>:\n    nil \
+             pointer evaluating interface {}.name",
+        ),
+        (
+            &["r", "small", "--helm-version", "3"],
             "template: small/templates/bad.yaml:2:10: executing \"small/templates/bad.yaml\" at <.Values.no.name>: nil \
              pointer evaluating interface {}.name",
+        ),
+        (
+            &["r", "small", "--helm-version", "2"],
+            "\"2\" is not a supported version of Helm: use \"3\" or \"4\"",
         ),
     ] {
         let stderr = refused(&template(dir.path(), arguments));

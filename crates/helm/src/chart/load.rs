@@ -213,8 +213,7 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, loading: &Loading<'_>) -> 
         return match files.first() {
             Some(file) if file.name == name => {
                 let (unpacked, budget) = (&loading.unpacked, loading.budget);
-                let max_file = loading.helm.pick(MAX_FILE, MAX_CHART);
-                let inner = archive::files(&file.data, MAX_CHART, max_file, unpacked, budget)?;
+                let inner = archive::files(&file.data, MAX_CHART, MAX_FILE, unpacked, budget)?;
                 chart(inner, depth.saturating_add(1), loading)
             }
             file => Err(Error::Chart(format!(

@@ -56,7 +56,7 @@ pub trait PullChart: Send + Sync {
 pub struct Charts {
     /// The time, and a seed of randomness. Without it, charts are refused.
     pub moment: Option<Arc<Moment>>,
-    /// The version of Kubernetes that charts see instead of the cluster's; v1.20.0 without both.
+    /// The version of Kubernetes that charts see instead of the cluster's; v1.36.0 without both, v1.20.0 with Helm 3.
     pub kube_version: Option<String>,
     /// Without a cluster, `lookup` finds nothing, and charts see Helm's default capabilities.
     pub cluster: Option<Arc<dyn ClusterView>>,

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use helm::HelmVersion;
 use objects::meta;
 use tree::{Tree as _, TreePath};
 use yaml::Value;
@@ -14,6 +15,8 @@ use super::{
 use crate::{Error, Sources, annotations::HELM_NAMESPACE, files, item::ItemWorkspace};
 
 const DEFAULT_NAMESPACE: &str = "default";
+/// The version of Kubernetes without a cluster: it belongs to the client library of kluctl 2.28.
+const OFFLINE_KUBE_VERSION: &str = "1.36.0";
 
 /// A `helm-chart.yaml` of an item.
 #[derive(Debug)]
@@ -113,7 +116,13 @@ impl<'a> Renderer<'a> {
             .unwrap_or(DEFAULT_NAMESPACE)
             .clone_into(&mut options.namespace);
         options.values.files = find::values(&stage.clear(), dir)?;
+        options.helm_version = chart.helm_version;
         options.kube_version.clone_from(&capabilities.kube_version);
+        if chart.helm_version == HelmVersion::V4 {
+            options
+                .kube_version
+                .get_or_insert_with(|| OFFLINE_KUBE_VERSION.to_owned());
+        }
         if let Some(served) = &capabilities.api_versions {
             options.api_versions.clone_from(served);
             options.only_api_versions = true;

@@ -15,7 +15,7 @@ fn read(fields: &str) -> Result<HelmChart, String> {
 fn helm_chart_yaml_reads_all_fields() {
     let fields = "repo: https://charts.example.com/stable\nchartName: redis\nchartVersion: 17.4.0\n\
                   updateConstraints: ~17\nreleaseName: cache\nnamespace: caching\noutput: out.yaml\n\
-                  skipCRDs: true\nskipUpdate: true\nskipPrePull: true\ncredentialsId: stable\n";
+                  skipCRDs: true\nskipUpdate: true\nskipPrePull: true\ncredentialsId: stable\nhelmVersion: 3\n";
     let expected = HelmChart {
         source: ChartSource::Repo {
             url: "https://charts.example.com/stable".to_owned(),
@@ -30,11 +30,13 @@ fn helm_chart_yaml_reads_all_fields() {
         skip_crds: true,
         skip_update: true,
         skip_pre_pull: true,
+        helm_version: HelmVersion::V3,
     };
     assert_eq!(read(fields), Ok(expected));
     let least = read("path: ../chart\nreleaseName: r\n").unwrap();
     assert_eq!(least.output, "helm-rendered.yaml");
     assert_eq!((least.namespace, least.skip_crds), (None, false));
+    assert_eq!(least.helm_version, HelmVersion::V4);
 }
 
 #[test]
@@ -86,6 +88,10 @@ fn conflicting_chart_fields_are_refused() {
             "must be given as a map with branch, tag or commit",
         ),
         ("path: x", "helmChart.releaseName is required"),
+        (
+            "path: x\nreleaseName: r\nhelmVersion: '2'",
+            "app/helm-chart.yaml:4: helmChart.helmVersion: \"2\" is not a supported version of Helm: use \"3\" or \"4\"",
+        ),
         ("path: x\nrelName: y", "unknown field \"helmChart.relName\""),
     ] {
         let error = read(fields).unwrap_err();

@@ -8,7 +8,7 @@ mod values;
 
 use std::{io::Write as _, sync::Arc};
 
-use helm::{Options, values::Sources};
+use helm::{HelmVersion, Options, values::Sources};
 use kustomize::{CallbackError, Chart, InflateChart};
 use remote::{ChartDownloader, ChartVersion};
 use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
@@ -246,6 +246,8 @@ fn render(
         skip_tests: config.skip_tests,
         kube_version: config.kube_version.clone(),
         api_versions: config.api_versions.clone(),
+        // kustomize runs the Helm of its user; recordings and comparisons are with Helm 3.
+        helm_version: HelmVersion::V3,
         ..Options::new(name, &moment)
     };
     if !config.namespace.is_empty() {
