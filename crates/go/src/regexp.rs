@@ -200,6 +200,20 @@ impl<'a> Captures<'a> {
         (*start != NONE && *end != NONE).then_some(*start..*end)
     }
 
+    /// Returns the captures of another string, whose offsets differ.
+    #[must_use]
+    pub fn of<'o>(self, text: &'o str, offset: impl Fn(usize) -> usize) -> Captures<'o>
+    where
+        'a: 'o,
+    {
+        let moved = |at: usize| if at == NONE { NONE } else { offset(at) };
+        Captures {
+            regexp: self.regexp,
+            text,
+            positions: self.positions.into_iter().map(moved).collect(),
+        }
+    }
+
     #[must_use]
     pub fn range(&self) -> Option<Range<usize>> {
         self.span(0)

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use go::bytes;
+use go::bytes::{of_utf8, to_valid_utf8};
 use tree::{Budget, Exceeded};
 use yaml::{
     Position,
@@ -42,9 +42,12 @@ impl Value {
             yaml::Value::Int(value) => Self::Float(*value as f64),
             yaml::Value::UInt(value) => Self::Float(*value as f64),
             yaml::Value::Float(value) => Self::Float(*value),
-            yaml::Value::String(text) => Self::string(text.as_str()),
+            yaml::Value::String(text) => Self::utf8(text),
             yaml::Value::Seq(items) => Self::list(items.iter().map(Self::from_yaml).collect()),
-            yaml::Value::Map(map) => Self::dict(map.iter().map(|(key, value)| (key, Self::from_yaml(value)))),
+            yaml::Value::Map(map) => Self::dict(
+                map.iter()
+                    .map(|(key, value)| (of_utf8(key), Self::from_yaml(value))),
+            ),
         }
     }
 
@@ -55,18 +58,20 @@ impl Value {
             yaml::Value::Int(value) => Self::Int((*value).into(), IntKind::Int64),
             yaml::Value::UInt(value) => Self::Int((*value).into(), IntKind::Int64),
             yaml::Value::Seq(items) => Self::list(items.iter().map(Self::from_object).collect()),
-            yaml::Value::Map(map) => {
-                Self::dict(map.iter().map(|(key, value)| (key, Self::from_object(value))))
-            }
+            yaml::Value::Map(map) => Self::dict(
+                map.iter()
+                    .map(|(key, value)| (of_utf8(key), Self::from_object(value))),
+            ),
             other => Self::from_yaml(other),
         }
     }
 
+    /// Converts to plain data, whose strings are in the form of [`go::bytes`].
     pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         Conversion::new(budget, true).plain(self, 0)
     }
 
-    /// Converts a value for formats other than JSON: nil lists become empty, invalid UTF-8 is replaced.
+    /// Converts a value for formats other than JSON: nil lists become empty.
     pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         Conversion::new(budget, false).plain(self, 0)
     }
@@ -81,7 +86,7 @@ impl Build for Value {
     }
 
     fn text(text: Text) -> Self {
-        Self::string(text.as_str())
+        Self::utf8(text.as_str())
     }
 
     fn list(items: Vec<Self>) -> Self {
@@ -109,17 +114,18 @@ impl Build for Value {
     }
 
     fn insert(map: &mut Self::Map, key: Text, value: Self, _: Position) {
-        map.push((key.as_str().into(), value));
+        map.push((of_utf8(key.as_str()).into(), value));
     }
 
     fn find(map: &Self::Map, key: &str) -> Option<Option<Position>> {
+        let key = of_utf8(key);
         map.iter().any(|(known, _)| **known == *key).then_some(None)
     }
 
     fn entries(map: Self::Map) -> Vec<(Text, Self, Option<Position>)> {
         let entries = map.into_iter();
         entries
-            .map(|(key, value)| (Text::from(&*key), value, None))
+            .map(|(key, value)| (Text::from(&*to_valid_utf8(&key)), value, None))
             .collect()
     }
 }
@@ -186,17 +192,13 @@ impl<'b> Conversion<'b> {
         }
         self.count(value, depth)?;
         let json = self.json;
-        let to_text = |text: &str| match json {
-            true => text.to_owned(),
-            false => bytes::to_valid_utf8(text),
-        };
         Ok(match value {
             Value::Nil | Value::Missing => yaml::Value::Null,
             Value::Bool(value) => (*value).into(),
             Value::Int(value, IntKind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
             Value::Int(value, _) => (*value as i64).into(),
             Value::Float(value) => (*value).into(),
-            Value::String(text) => to_text(text).into(),
+            Value::String(text) => text.to_string().into(),
             Value::Bytes(bytes) => base64(bytes).into(),
             Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
                 yaml::Value::Null
@@ -209,7 +211,7 @@ impl<'b> Conversion<'b> {
                 let map = map.borrow();
                 let entries = map.iter().map(|(key, value)| {
                     self.string(key, depth)?;
-                    Ok((to_text(key), self.plain(value, depth + 1)?))
+                    Ok((key.to_string(), self.plain(value, depth + 1)?))
                 });
                 entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
             }

@@ -15,6 +15,7 @@ mod dicts;
 mod durations;
 mod encoding;
 mod equal;
+mod error_value;
 mod flow;
 mod json;
 mod keys;
@@ -29,6 +30,7 @@ mod regexes;
 mod semver;
 mod standard;
 mod strings;
+mod subject;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,7 @@ mod urls;
 mod words;
 
 pub use context::Environment;
+pub(crate) use error_value::ErrorValue;
 pub use flow::{WARNING_END, WARNING_START};
 pub(crate) use json::{json_problem, read_json};
 pub use moment::Moment;

@@ -13,6 +13,7 @@ mod fuzz;
 pub mod manifest;
 mod profile;
 mod render;
+mod sigs_yaml;
 pub mod template;
 mod value;
 pub mod values;

@@ -5,6 +5,7 @@ mod tests;
 
 use std::{fmt::Write as _, sync::LazyLock};
 
+use go::bytes;
 use memchr::memmem;
 use regex::Regex;
 use tree::Budget;
@@ -12,6 +13,7 @@ use tree::Budget;
 use crate::{
     Error, HelmVersion, TemplateOutput,
     fields::{FieldError, Fields, json_type},
+    sigs_yaml,
     values::yaml_words,
 };
 
@@ -171,7 +173,8 @@ fn split_trimmed(text: &str) -> Vec<&str> {
     documents.into_iter().map(str::trim).collect()
 }
 
-/// Splits the outputs of templates into documents and sorts them by kind in the install order. `files` are paths and outputs.
+/// Splits the outputs of templates, which are in the form of [`go::bytes`], into documents and sorts them by kind in the install
+/// order. `files` are paths and outputs.
 /// Fails when a document is invalid YAML or not an object.
 pub(crate) fn sort<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -180,20 +183,27 @@ pub(crate) fn sort<'a>(
     budget: &Budget,
 ) -> Result<Sorted, Error> {
     let mut sorted = Sorted::default();
-    for (path, text) in files {
+    for (path, whole) in files {
         if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
             continue;
         }
-        for text in split(text, helm) {
+        for text in split(whole, helm) {
             budget.step(text.len() as u64)?;
-            let head = head(text, helm, budget).map_err(|message| Error::NoManifest {
-                message: format!("YAML parse error on {path}: {message}"),
-                output: TemplateOutput::default(),
-            })?;
+            let document = sigs_yaml::utf8(text).map_err(|(reason, at)| HeadError::NotUtf8 {
+                reason,
+                at: at + bytes::len(before(whole, text)),
+            });
+            let head = document
+                .and_then(|text| Ok((head(&text, helm, budget)?, text)))
+                .map_err(|message| Error::NoManifest {
+                    message: format!("YAML parse error on {path}: {message}"),
+                    output: TemplateOutput::default(),
+                });
+            let (head, text) = head?;
             let manifest = Manifest {
                 path: path.to_owned(),
                 kind: head.kind.clone(),
-                text: text.to_owned(),
+                text: text.into_owned(),
             };
             match head.annotation("helm.sh/hook") {
                 None => sorted.manifests.push(manifest),
@@ -241,9 +251,18 @@ fn events(types: &str) -> Option<Vec<String>> {
     types.split(',').map(event).collect()
 }
 
+/// Returns the part of a string before one of its documents.
+fn before<'t>(whole: &'t str, document: &str) -> &'t str {
+    let at = document.as_ptr().addr().checked_sub(whole.as_ptr().addr());
+    at.and_then(|at| whole.get(..at)).unwrap_or_default()
+}
+
 /// Error of a document whose head can't be decoded, as in Helm.
 #[derive(Debug, thiserror::Error)]
 enum HeadError {
+    /// Helm's message and the offset in the output of the template.
+    #[error("error converting YAML to JSON: yaml: {reason} at offset {at}")]
+    NotUtf8 { reason: &'static str, at: usize },
     #[error("{}", yaml_words(.0))]
     Yaml(yaml::Error),
     #[error(

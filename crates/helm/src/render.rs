@@ -3,12 +3,14 @@
 mod capabilities;
 mod engine;
 mod records;
+mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
 
 use std::{collections::BTreeMap, fmt};
 
+use go::bytes;
 use tree::{Budget, Tree, TreePath, on_deep_stack};
 
 use crate::{
@@ -184,7 +186,8 @@ fn render(
         budget,
     )?;
     let notes = format!("{}/templates/NOTES.txt", chart.name());
-    rendered.notes = files.remove(&notes).unwrap_or_default();
+    let notes = files.remove(&notes).unwrap_or_default();
+    rendered.notes = bytes::to_valid_utf8(&notes).into_owned();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let sorted = manifest::sort(texts, helm, &mut rendered.warnings, budget);
@@ -203,7 +206,7 @@ fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
     };
     let mut all = String::new();
     for (path, text) in files.iter().filter(|(_, text)| !text.trim().is_empty()) {
-        manifest::print(path, text, &mut all);
+        manifest::print(path, &bytes::to_valid_utf8(text), &mut all);
     }
     Error::NoManifest {
         message,

@@ -30,5 +30,6 @@ pub use format::{FormatError, print, printf};
 pub use functions::Functions;
 pub use parse::ParseBuffers;
 pub use set::Set;
+pub(crate) use signature::DURATION;
 pub use signature::{Signature, Type};
 pub use types::{kind_name, truth, type_name};

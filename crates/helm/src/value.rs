@@ -42,6 +42,7 @@ pub enum Value {
     Bool(bool),
     Int(i128, IntKind),
     Float(f64),
+    /// Bytes, in the form of [`go::bytes`]: a Rust string is its own form, with hardly an exception.
     String(Rc<str>),
     Bytes(Rc<[u8]>),
     /// `[]interface{}` (or `[]string`, see [`Value::Strings`]).
@@ -93,6 +94,11 @@ pub trait Object: fmt::Debug {
 
     fn as_dict(&self) -> Option<Dict> {
         None
+    }
+
+    /// Returns a copy of the object that is the given map.
+    fn with_dict(&self, map: Dict) -> Value {
+        Value::Dict(map)
     }
 
     /// Returns true if the values of the map are of type `interface {}`, false if all are strings.
@@ -160,8 +166,30 @@ impl fmt::Debug for Value {
 }
 
 impl Value {
+    /// Makes a string of another's form; [`Value::utf8`] and [`Value::bytes`] make the form.
     pub fn string(text: impl Into<Rc<str>>) -> Self {
         Self::String(text.into())
+    }
+
+    /// Makes a string of a Rust string from outside of templates.
+    #[must_use]
+    pub fn utf8(text: &str) -> Self {
+        Self::String(go::bytes::of_utf8(text).into())
+    }
+
+    /// Makes a string of any bytes.
+    #[must_use]
+    pub fn bytes(bytes: &[u8]) -> Self {
+        Self::String(go::bytes::to_string(bytes).into())
+    }
+
+    /// Gives a string that a function joined its one form.
+    #[must_use]
+    pub(crate) fn joined(self) -> Self {
+        match &self {
+            Self::String(text) => go::bytes::joined(text).map_or(self, Self::string),
+            _ => self,
+        }
     }
 
     #[must_use]

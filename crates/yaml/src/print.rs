@@ -14,7 +14,7 @@ mod style;
 #[cfg(test)]
 mod tests;
 
-use dialect::{Dialect, GO};
+use dialect::{Dialect, GO, INDENT};
 use emit::Emitter;
 
 use tree::Budget;
@@ -39,6 +39,20 @@ pub fn goyaml_v3(value: &Value) -> String {
     let dialect = Dialect {
         width: usize::MAX,
         tabs: true,
+        ..GO
+    };
+    Emitter::new(&dialect).document(value)
+}
+
+/// Prints as [`goyaml_v3`] does with an indentation of two spaces: lists are indented below their key. Strings are in the form of
+/// [`go::bytes`]; other bytes than UTF-8 become `!!binary`.
+#[must_use]
+pub fn goyaml_v3_indented(value: &Value) -> String {
+    let dialect = Dialect {
+        width: usize::MAX,
+        tabs: true,
+        bytes: true,
+        list_indent: INDENT,
         ..GO
     };
     Emitter::new(&dialect).document(value)

@@ -65,5 +65,5 @@ pub(crate) fn binary(text: &str) -> Result<String, Problem> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(compact)
         .map_err(|_| mismatch(text, Tag::Binary))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(go::bytes::to_valid_utf8(&go::bytes::to_string(&bytes)).into_owned())
 }

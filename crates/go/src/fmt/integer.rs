@@ -1,7 +1,10 @@
 //! Verbs of integers.
 
 use super::Formatter;
-use crate::strconv::{is_print, quote_with};
+use crate::{
+    bytes::of_utf8,
+    strconv::{is_print, quote_with},
+};
 
 impl Formatter {
     /// Writes an integer. Returns false, and writes nothing, if the verb is not one for integers. `%#v` prints unsigned
@@ -15,9 +18,9 @@ impl Formatter {
             }
             'v' | 'd' => digits(self, number, 'd'),
             'b' | 'o' | 'O' | 'x' | 'X' => digits(self, number, verb),
-            'c' => self.pad(&character(number).to_string()),
+            'c' => self.pad(&of_utf8(&character(number).to_string())),
             'q' => {
-                let text = quote_with(&character(number).to_string(), '\'', self.flags.plus);
+                let text = quote_with(&of_utf8(&character(number).to_string()), '\'', self.flags.plus);
                 self.pad(&text);
             }
             'U' => unicode(self, number),

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use crate::bytes::{invalid_byte, to_string};
+use crate::bytes::{has_invalid, invalid_byte, of_str, to_string, to_valid_utf8};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteError {
@@ -30,6 +30,7 @@ pub fn is_print(c: char) -> bool {
 /// Formats a character as the verb `%#U` does: `U+0041 'A'`.
 #[must_use]
 pub fn unicode_point(c: char) -> String {
+    let c = invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
     let number = u32::from(c);
     if is_print(c) {
         format!("U+{number:04X} '{c}'")
@@ -54,8 +55,19 @@ pub fn quote_to_ascii(text: &str) -> String {
 pub(crate) fn quote_with(text: &str, mark: char, ascii: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
-    for c in text.chars() {
-        escape(&mut out, c, mark, ascii);
+    if has_invalid(text) {
+        for chunk in of_str(text).utf8_chunks() {
+            chunk
+                .valid()
+                .chars()
+                .for_each(|c| escape(&mut out, c, mark, ascii));
+            for byte in chunk.invalid() {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    } else {
+        text.chars().for_each(|c| escape(&mut out, c, mark, ascii));
     }
     out.push(mark);
     out
@@ -65,11 +77,6 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
     if c == mark || c == '\\' {
         out.push('\\');
         out.push(c);
-        return;
-    }
-    if let Some(byte) = invalid_byte(c) {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "\\x{byte:02x}");
         return;
     }
     if (c.is_ascii() || !ascii) && is_print(c) {
@@ -101,9 +108,8 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
 /// Returns true if a string can be written between backquotes (`strconv.CanBackquote`).
 #[must_use]
 pub fn can_backquote(text: &str) -> bool {
-    !text.chars().any(|c| {
-        (c.is_ascii_control() && c != '\t') || matches!(c, '`' | '\u{feff}') || invalid_byte(c).is_some()
-    })
+    let odd = |c: char| (c.is_ascii_control() && c != '\t') || matches!(c, '`' | '\u{feff}');
+    !text.contains(odd) && (!has_invalid(text) || str::from_utf8(&of_str(text)).is_ok())
 }
 
 enum Piece {
@@ -124,11 +130,18 @@ pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
         });
     }
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
+    let is_odd = has_invalid(inner);
+    if !is_odd && !inner.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
         return Some(inner.into());
     }
+    // Only escapes make invalid bytes; those of the source are replaced.
+    let inner = if is_odd {
+        to_valid_utf8(inner)
+    } else {
+        inner.into()
+    };
     let mut bytes = Vec::with_capacity(inner.len());
-    let mut rest = inner;
+    let mut rest: &str = &inner;
     while !rest.is_empty() {
         let (piece, after) = unquote_char(rest, '"')?;
         match piece {
@@ -137,8 +150,7 @@ pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
         }
         rest = after;
     }
-    let text = String::from_utf8(bytes).unwrap_or_else(|error| to_string(error.as_bytes()));
-    Some(text.into())
+    Some(to_string(&bytes).into())
 }
 
 /// Returns the number of a character literal such as `'a'` or `'\n'`.

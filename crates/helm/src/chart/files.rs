@@ -9,7 +9,7 @@ use tree::Budget;
 use super::{File, glob::files_pattern};
 use crate::template::FunctionError;
 use crate::{
-    Dict, HelmVersion, Object, Value,
+    Dict, HelmVersion, Object, Value, sigs_yaml,
     template::{Signature, Type},
 };
 
@@ -73,22 +73,24 @@ impl Files {
         if data.is_empty() {
             return Err("runtime error: index out of range [-1]".into());
         }
-        let text = String::from_utf8_lossy(data);
-        let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
-        Ok(Value::Strings(Rc::new(lines.map(Value::string).collect())))
+        let lines = data
+            .strip_suffix(b"\n")
+            .unwrap_or(data)
+            .split(|byte| *byte == b'\n');
+        Ok(Value::Strings(Rc::new(lines.map(Value::bytes).collect())))
     }
 
-    /// Returns a YAML map from file names to contents.
+    /// Returns a YAML map from file names to contents; an empty string if a file has control characters.
     fn as_yaml(&self, text: impl Fn(&[u8]) -> String) -> Value {
         let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let entry = |(path, data): (&Rc<str>, &Bytes)| (base(path), yaml::Value::from(text(data)));
         let map: BTreeMap<String, yaml::Value> = self.files.iter().map(entry).collect();
-        let text = yaml::print::goyaml(&yaml::Value::Map(map.into_iter().collect()));
-        Value::string(text.strip_suffix('\n').unwrap_or(&text))
+        let text = sigs_yaml::print(yaml::Value::Map(map.into_iter().collect())).unwrap_or_default();
+        Value::utf8(text.strip_suffix('\n').unwrap_or(&text))
     }
 
     fn config(&self) -> Value {
-        self.as_yaml(|data| String::from_utf8_lossy(data).into_owned())
+        self.as_yaml(go::bytes::to_string)
     }
 
     fn secrets(&self) -> Value {
@@ -127,14 +129,14 @@ impl Object for Files {
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         signature(name)?;
         let path = match arguments {
-            [Value::String(path)] => path,
+            [Value::String(path)] => path.as_ref(),
             _ => "",
         };
         Some(match name {
             "AsConfig" => Ok(self.config()),
             "AsSecrets" => Ok(self.secrets()),
-            "Get" => Ok(Value::string(
-                String::from_utf8_lossy(&self.bytes(path)).into_owned(),
+            "Get" => Ok(Value::bytes(
+                self.files.get(path).map(AsRef::as_ref).unwrap_or_default(),
             )),
             "GetBytes" => Ok(Value::Bytes(self.bytes(path))),
             "Glob" => self.glob(path, &Budget::default()).map(Self::into_value),

@@ -1,5 +1,7 @@
 //! Arguments of functions. The executor has checked number and types before; missing arguments count as empty.
 
+use std::borrow::Cow;
+
 use crate::{Dict, List, Value};
 
 pub(super) fn any(arguments: &[Value], index: usize) -> &Value {
@@ -12,6 +14,11 @@ pub(super) fn text(arguments: &[Value], index: usize) -> &str {
     } else {
         ""
     }
+}
+
+/// Returns the bytes of a string.
+pub(super) fn binary(arguments: &[Value], index: usize) -> Cow<'_, [u8]> {
+    go::bytes::of_str(text(arguments, index))
 }
 
 pub(super) fn int(arguments: &[Value], index: usize) -> i64 {

@@ -120,9 +120,9 @@ fn private_key(context: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn custom(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let decoded = |index: usize, what: &str| {
-        let bytes =
-            from_base64(text(arguments, index)).map_err(|_| format!("unable to decode base64 {what}"))?;
-        String::from_utf8(bytes).map_err(|_| format!("unable to decode {what}"))
+        from_base64(text(arguments, index))
+            .map(|bytes| go::bytes::to_string(&bytes))
+            .map_err(|_| format!("unable to decode base64 {what}"))
     };
     let (cert, key) = (decoded(0, "certificate")?, decoded(1, "private key")?);
     decode_pem(&cert).ok_or("unable to decode certificate")?;

@@ -9,8 +9,10 @@ use super::{
     table::{Answer, Entry, fixed},
     toml,
 };
-use crate::template::FunctionError;
-use crate::{Value, template::Type};
+use crate::{
+    Value, sigs_yaml,
+    template::{FunctionError, Type},
+};
 
 const ANY: &[Type] = &[Type::Any];
 const TEXT: &[Type] = &[Type::String];
@@ -90,89 +92,37 @@ fn not_finite(value: &yaml::Value) -> Option<f64> {
 
 fn made(context: &Context<'_>, text: &str) -> Answer {
     context.text(text.len())?;
-    Ok(Value::string(text))
+    Ok(Value::utf8(text))
 }
 
 fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
-    let mut text = print(&data(context, arguments)?);
-    // Invalid UTF-8.
-    if !text.is_ascii() {
-        text = text.replace(|c| bytes::invalid_byte(c).is_some(), "\\ufffd");
-    }
-    made(context, &text)
+    let text = print(&data(context, arguments)?);
+    made(context, &bytes::replace_invalid(&text, "\\ufffd"))
 }
 
-/// Converts through JSON: floats without a fraction become integers, invalid UTF-8 is replaced.
+/// Prints through JSON; a value that JSON or the YAML reader rejects is an empty string.
 fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let data = match data(context, arguments) {
         Ok(data) => data,
         Err(error) => return quiet(error),
     };
-    if has_controls(&data) {
-        return Ok(Value::string(""));
-    }
-    yaml_text(context, data)
+    let text = sigs_yaml::print(data).unwrap_or_default();
+    printed(context, &text)
 }
 
 fn must_to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let data = data(context, arguments)?;
-    if has_controls(&data) {
-        return Err("yaml: control characters are not allowed".into());
-    }
-    yaml_text(context, data)
+    let text = sigs_yaml::print(data(context, arguments)?)?;
+    printed(context, &text)
 }
 
-fn yaml_text(context: &Context<'_>, mut data: yaml::Value) -> Answer {
-    whole_numbers(&mut data);
-    let text = yaml::print::goyaml(&data);
-    made(context, text.strip_suffix('\n').unwrap_or(&text))
-}
-
-/// Returns true if a string or key has a character that JSON leaves unescaped and that the YAML reader of the original rejects.
-fn has_controls(value: &yaml::Value) -> bool {
-    let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
-    // Most strings have no such byte and need no second pass.
-    let has = |text: &str| text.bytes().any(|byte| byte >= 0x7f) && text.contains(refused);
-    match value {
-        yaml::Value::String(text) => has(text),
-        yaml::Value::Seq(items) => items.iter().any(has_controls),
-        yaml::Value::Map(map) => map.iter().any(|(key, value)| has(key) || has_controls(value)),
-        _ => false,
-    }
-}
-
-/// A float up to this limit has all digits of an integer.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-
-fn whole_numbers(value: &mut yaml::Value) {
-    match value {
-        yaml::Value::String(text)
-            if !text.is_ascii() && text.contains(|c| bytes::invalid_byte(c).is_some()) =>
-        {
-            *text = bytes::to_valid_utf8(text);
-        }
-        yaml::Value::Float(float) if float.abs() <= EXACT && float.fract() == 0.0 => {
-            *value = (*float as i64).into();
-        }
-        // Larger numbers have the value of their shortest digits.
-        yaml::Value::Float(float) if float.abs() < 1e21 => {
-            let text = float.to_string();
-            if let Ok(int) = text.parse::<i64>() {
-                *value = int.into();
-            } else if let Ok(int) = text.parse::<u64>() {
-                *value = int.into();
-            }
-        }
-        yaml::Value::Seq(items) => items.iter_mut().for_each(whole_numbers),
-        yaml::Value::Map(map) => map.iter_mut().for_each(|(_, value)| whole_numbers(value)),
-        _ => {}
-    }
+fn printed(context: &Context<'_>, text: &str) -> Answer {
+    made(context, text.strip_suffix('\n').unwrap_or(text))
 }
 
 /// Doesn't convert through JSON: floats stay floats, and nil lists are empty. Lists are indented below their key.
 fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let data = any(arguments, 0).to_yaml_alone(context.budget)?;
-    let text = json::indented_lists(&yaml::print::goyaml_v3(&data));
+    let text = yaml::print::goyaml_v3_indented(&data);
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
@@ -190,7 +140,8 @@ fn error_map(error: FunctionError) -> Value {
 
 fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> {
     context.document(text)?;
-    if let Some(wrong) = wrong_octet(&bytes::of_str(text)) {
+    let text = bytes::of_str(text);
+    if let Some(wrong) = sigs_yaml::wrong_octet(&text) {
         let message = format!("error converting YAML to JSON: yaml: {wrong}");
         return Ok(Value::Object(std::rc::Rc::new(json::Failed(message))));
     }
@@ -201,26 +152,6 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> 
             crate::values::yaml_words(&error),
         )))),
     }
-}
-
-/// Returns go-yaml's reason why bytes are not valid UTF-8.
-fn wrong_octet(bytes: &[u8]) -> Option<&'static str> {
-    let at = std::str::from_utf8(bytes).err()?.valid_up_to();
-    let rest = bytes.get(at..).unwrap_or_default();
-    let width = match rest.first()? {
-        0xc0..0xe0 => 2,
-        0xe0..0xf0 => 3,
-        0xf0..0xf8 => 4,
-        _ => return Some("invalid leading UTF-8 octet"),
-    };
-    let trailing = rest.iter().take(width).skip(1);
-    Some(if rest.len() < width {
-        "incomplete UTF-8 octet sequence"
-    } else if trailing.clone().all(|byte| byte & 0xc0 == 0x80) {
-        "invalid length of a UTF-8 sequence"
-    } else {
-        "invalid trailing UTF-8 octet"
-    })
 }
 
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
@@ -267,7 +198,9 @@ fn must_to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
         return Err("reflect: call of reflect.Value.Type on zero Value".into());
     }
-    made(context, &toml::write(context, any(arguments, 0))?)
+    let text = toml::write(context, any(arguments, 0))?;
+    context.text(text.len())?;
+    Ok(Value::string(text))
 }
 
 fn from_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {

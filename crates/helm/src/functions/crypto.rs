@@ -11,7 +11,7 @@ use sha2::Sha256;
 use go::bytes;
 
 use super::{
-    arguments::{int, text},
+    arguments::{binary, int, text},
     context::Context,
     encoding,
     table::{Answer, Entry, fixed},
@@ -121,20 +121,19 @@ const SEED: &[u8] = b"com.lyndir.masterpassword";
 
 /// The algorithm of Spectre: scrypt of the password, keyed hash of the site, characters by a template.
 fn derive_password(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let (counter, kind, password) = (int(arguments, 0), text(arguments, 1), text(arguments, 2));
-    let (user, site) = (text(arguments, 3), text(arguments, 4));
+    let (counter, kind, password) = (int(arguments, 0), text(arguments, 1), binary(arguments, 2));
+    let (user, site) = (binary(arguments, 3), binary(arguments, 4));
     let Some(shapes) = shapes(kind) else {
         return Ok(Value::string(format!("cannot find password template {kind}")));
     };
     context.work(SLOW)?;
-    let named = |name: &str| [SEED, &(name.len() as u32).to_be_bytes(), name.as_bytes()].concat();
+    let named = |name: &[u8]| [SEED, &(name.len() as u32).to_be_bytes(), name].concat();
     let failed = |error: &dyn std::fmt::Display| format!("failed to derive password: {error}");
     let mut key = [0; 64];
     let parameters = scrypt::Params::new(15, 8, 2).map_err(|error| failed(&error))?;
-    scrypt::scrypt(password.as_bytes(), &named(user), &parameters, &mut key)
-        .map_err(|error| failed(&error))?;
+    scrypt::scrypt(&password, &named(&user), &parameters, &mut key).map_err(|error| failed(&error))?;
     let mut hash = Hmac::<Sha256>::new_from_slice(&key).map_err(|error| failed(&error))?;
-    hash.update(&named(site));
+    hash.update(&named(&site));
     hash.update(&(counter as u32).to_be_bytes());
     let seed = hash.finalize().into_bytes();
     let mut seed = seed.iter().copied();

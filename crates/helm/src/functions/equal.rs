@@ -115,7 +115,10 @@ pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<V
         }
         Value::Object(object) if kind_name(value) == "map" && object.has_any_values() => {
             match object.as_dict() {
-                Some(map) => copy(context, &Value::Dict(map), depth)?,
+                Some(map) => match copy(context, &Value::Dict(map), depth)? {
+                    Value::Dict(map) => object.with_dict(map),
+                    other => other,
+                },
                 None => value.clone(),
             }
         }

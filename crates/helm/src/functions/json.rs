@@ -103,49 +103,6 @@ fn write(out: &mut String, value: &yaml::Value, depth: usize) {
     }
 }
 
-/// Indents lists in maps by two more spaces; the printer aligns them with their key.
-pub(super) fn indented_lists(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 4);
-    // The columns of the enclosing lists: each indents by two spaces.
-    let mut open: Vec<usize> = Vec::new();
-    let mut key_at: Option<usize> = None;
-    let mut block: Option<usize> = None;
-    for line in text.lines() {
-        let column = line.len() - line.trim_start_matches(' ').len();
-        if let Some(depth) = block {
-            if line.is_empty() || column > depth {
-                pad(&mut out, if line.is_empty() { 0 } else { 2 * open.len() }, line);
-                continue;
-            }
-            block = None;
-        }
-        let item = line.trim_start().starts_with("- ") || line.trim_start() == "-";
-        open.retain(|at| column > *at || (item && column == *at));
-        if item && key_at == Some(column) && open.last() != Some(&column) {
-            open.push(column);
-        }
-        pad(&mut out, 2 * open.len(), line);
-        let (mut rest, mut at) = (line.trim_start(), column);
-        while let Some(inner) = rest.strip_prefix("- ") {
-            (rest, at) = (inner, at + 2);
-        }
-        key_at = rest.ends_with(':').then_some(at);
-        let header = rest.rsplit(' ').next().unwrap_or_default();
-        if header.starts_with(['|', '>']) && header.len() <= 3 {
-            block = Some(at);
-        }
-    }
-    out
-}
-
-fn pad(out: &mut String, by: usize, line: &str) {
-    for _ in 0..by {
-        out.push(' ');
-    }
-    out.push_str(line);
-    out.push('\n');
-}
-
 /// Parses JSON, whose numbers are floats.
 pub(crate) fn read_json(text: &str, budget: &Budget) -> Result<Value, FunctionError> {
     read(&Meter::new(budget, weight::limit(budget)), text)

@@ -91,7 +91,8 @@ fn shuffle(context: &Context<'_>, arguments: &[Value]) -> Answer {
         let other = below(context, index as u64 + 1) as usize;
         letters.swap(index, other);
     }
-    Ok(Value::string(letters.into_iter().collect::<String>()))
+    let letters: String = letters.into_iter().collect();
+    Ok(Value::utf8(&go::bytes::to_valid_utf8(&letters)))
 }
 
 fn uuid(context: &Context<'_>, _: &[Value]) -> Answer {

@@ -3,12 +3,16 @@
 
 use std::rc::Rc;
 
-use go::regexp::{self, Regexp, RegexpError};
+use go::{
+    bytes,
+    regexp::{self, Regexp, RegexpError},
+};
 
 use super::{
     arguments::{int, text},
     context::Context,
     strings::strings,
+    subject::Subject,
     table::{Answer, Entry, fixed},
 };
 use crate::template::FunctionError;
@@ -102,15 +106,16 @@ fn compiled(context: &Context<'_>, expression: &str, message: Message) -> Result
 
 fn matches(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     let regex = compile(context, arguments, message)?;
-    let search = regex.search(text(arguments, 1), |visits| context.visits(visits));
+    let source = bytes::to_valid_utf8(text(arguments, 1));
+    let search = regex.search(&source, |visits| context.visits(visits));
     search.is_match().map(Value::Bool)
 }
 
 fn find(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     let regex = compile(context, arguments, message)?;
-    let source = text(arguments, 1);
-    let mut search = regex.search(source, |visits| context.visits(visits));
-    let found = search.next()?.and_then(|found| source.get(found));
+    let source = Subject::new(context, text(arguments, 1))?;
+    let mut search = regex.search(source.searched(), |visits| context.visits(visits));
+    let found = search.next()?.map(|found| source.part(found));
     Ok(Value::string(found.unwrap_or_default()))
 }
 
@@ -121,13 +126,14 @@ fn limit(arguments: &[Value]) -> usize {
 
 fn find_all(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     let regex = compile(context, arguments, message)?;
-    let (source, mut all) = (text(arguments, 1), Vec::new());
-    let mut search = regex.search(source, |visits| context.visits(visits));
+    let (source, mut all) = (Subject::new(context, text(arguments, 1))?, Vec::new());
+    let mut search = regex.search(source.searched(), |visits| context.visits(visits));
     while all.len() < limit(arguments)
         && let Some(found) = search.next()?
     {
-        context.strings(1, found.len())?;
-        all.push(Value::string(source.get(found).unwrap_or_default()));
+        let part = source.part(found);
+        context.strings(1, part.len())?;
+        all.push(Value::string(part));
     }
     Ok(if all.is_empty() {
         Value::nil_strings()
@@ -140,8 +146,10 @@ fn replace(context: &Context<'_>, arguments: &[Value], message: Message, expand:
     let regex = compile(context, arguments, message)?;
     let (source, with) = (text(arguments, 1), text(arguments, 2));
     let (mut out, mut end) = (String::new(), 0);
-    let mut search = regex.search(source, |visits| context.visits(visits));
+    let subject = Subject::new(context, source)?;
+    let mut search = regex.search(subject.searched(), |visits| context.visits(visits));
     while let Some(groups) = search.next_captures()? {
+        let groups = subject.captures(groups);
         let Some(whole) = groups.range() else { continue };
         out.push_str(source.get(end..whole.start).unwrap_or_default());
         // A group of two characters can be the whole string.
@@ -172,20 +180,26 @@ fn split(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer
     if source.is_empty() && !text(arguments, 0).is_empty() {
         return Ok(strings([Value::string("")]));
     }
+    let source = Subject::new(context, source)?;
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
-    let mut search = regex.search(source, |visits| context.visits(visits));
+    let push = |parts: &mut Vec<Value>, found| {
+        let part = source.part(found);
+        context.strings(1, part.len())?;
+        parts.push(Value::string(part));
+        Ok::<(), FunctionError>(())
+    };
+    let mut search = regex.search(source.searched(), |visits| context.visits(visits));
     while parts.len() + 1 < count
         && let Some(found) = search.next()?
     {
-        context.strings(1, found.start.saturating_sub(begin))?;
         end = found.start;
         if found.end != 0 {
-            parts.push(Value::string(source.get(begin..end).unwrap_or_default()));
+            push(&mut parts, begin..end)?;
         }
         begin = found.end;
     }
-    if end != source.len() {
-        parts.push(Value::string(source.get(begin..).unwrap_or_default()));
+    if end != source.searched().len() {
+        push(&mut parts, begin..source.searched().len())?;
     }
     Ok(strings(parts))
 }

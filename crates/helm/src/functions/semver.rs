@@ -1,16 +1,19 @@
 //! Semantic versions and their ranges.
 
-use std::{any::Any, rc::Rc};
+use std::{any::Any, borrow::Cow, cell::RefCell, rc::Rc};
 
 use versions::{Constraint, Version, VersionError};
 
 use super::{
-    arguments::text,
+    arguments::{NIL_POINTER, text},
     context::Context,
+    error_value::ErrorValue,
     table::{Answer, Entry, fixed},
 };
-use crate::template::FunctionError;
-use crate::{Object, Value, template::Type};
+use crate::{
+    Object, Value,
+    template::{FunctionError, Signature, Type},
+};
 
 pub(super) const TABLE: &[Entry] = &[
     fixed("semver", &[Type::String], semver),
@@ -49,8 +52,7 @@ fn constraint(context: &Context<'_>, given: &str) -> Result<Constraint, Function
 
 fn semver(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let version = version(context, text(arguments, 0))?;
-    let plain = false;
-    Ok(Semver { version, plain }.object())
+    Ok(object(version, false))
 }
 
 fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -61,109 +63,151 @@ fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-#[derive(Debug, Clone)]
+/// A version. `Scan` and similar methods change it.
+#[derive(Debug)]
 struct Semver {
-    version: Version,
+    version: RefCell<Version>,
     /// True for a Go value, false for a pointer to it, which methods that return new versions make.
     plain: bool,
 }
 
-impl Semver {
-    fn object(self) -> Value {
-        Value::Object(Rc::new(self))
-    }
+const POINTER: &str = "*semver.Version";
 
-    fn raised(&self, (major, minor, patch): (u64, u64, u64)) -> Value {
-        let next = Version::parse(&format!("{}{major}.{minor}.{patch}", self.v()));
-        let version = next.unwrap_or_else(|_| self.version.clone());
-        let plain = true;
-        Self { version, plain }.object()
-    }
+fn object(version: Version, plain: bool) -> Value {
+    let version = RefCell::new(version);
+    Value::Object(Rc::new(Semver { version, plain }))
+}
 
-    /// Returns the prefix `v` if the original string has it.
-    fn v(&self) -> &'static str {
-        if self.version.original().starts_with('v') {
-            "v"
-        } else {
-            ""
-        }
-    }
+fn raised(version: &Version, (major, minor, patch): (u64, u64, u64)) -> Value {
+    let next = Version::parse(&format!("{}{major}.{minor}.{patch}", v(version)));
+    object(next.unwrap_or_else(|_| version.clone()), true)
+}
 
-    fn with(&self, pre: &str, metadata: &str) -> Result<Value, FunctionError> {
-        let Version {
-            major, minor, patch, ..
-        } = self.version;
-        let dash = if pre.is_empty() { "" } else { "-" };
-        let plus = if metadata.is_empty() { "" } else { "+" };
-        let v = self.v();
-        let version = Version::parse(&format!("{v}{major}.{minor}.{patch}{dash}{pre}{plus}{metadata}"))?;
-        let plain = true;
-        Ok(Self { version, plain }.object())
+/// Returns the prefix `v` if the original string has it.
+fn v(version: &Version) -> &'static str {
+    if version.original().starts_with('v') {
+        "v"
+    } else {
+        ""
     }
+}
+
+fn with(version: &Version, pre: &str, metadata: &str) -> Result<Value, FunctionError> {
+    let Version {
+        major, minor, patch, ..
+    } = version;
+    let dash = if pre.is_empty() { "" } else { "-" };
+    let plus = if metadata.is_empty() { "" } else { "+" };
+    let v = v(version);
+    let version = Version::parse(&format!("{v}{major}.{minor}.{patch}{dash}{pre}{plus}{metadata}"))?;
+    Ok(object(version, true))
 }
 
 fn number(value: u64) -> Value {
     Value::Int(value.into(), crate::IntKind::Uint64)
 }
 
+impl Semver {
+    /// Returns the result of a method of both, the version and a pointer to it.
+    fn property(&self, name: &str, arguments: &[Value]) -> Result<Value, FunctionError> {
+        let version = self.version.borrow();
+        let (major, minor) = (version.major, version.minor);
+        Ok(match name {
+            "Major" => number(major),
+            "Minor" => number(minor),
+            "Patch" => number(version.patch),
+            "Prerelease" => Value::string(version.pre.as_str()),
+            "Metadata" => Value::string(version.metadata.as_str()),
+            "Original" => Value::string(version.original()),
+            "IncMajor" => raised(&version, (major.saturating_add(1), 0, 0)),
+            "IncMinor" => raised(&version, (major, minor.saturating_add(1), 0)),
+            "IncPatch" if version.pre.is_empty() => {
+                raised(&version, (major, minor, version.patch.saturating_add(1)))
+            }
+            "IncPatch" => raised(&version, (major, minor, version.patch)),
+            "SetPrerelease" => with(&version, text(arguments, 0), &version.metadata)?,
+            "SetMetadata" => with(&version, &version.pre, text(arguments, 0))?,
+            "MarshalJSON" => Value::Bytes(format!("\"{version}\"").into_bytes().into()),
+            "MarshalText" => Value::Bytes(version.to_string().into_bytes().into()),
+            _ => Value::string(version.to_string()),
+        })
+    }
+
+    fn compare(&self, name: &str, other: Option<&Value>) -> Result<Value, FunctionError> {
+        let other = match other {
+            Some(Value::Object(object)) => object.as_any().and_then(<dyn Any>::downcast_ref::<Self>),
+            _ => None,
+        };
+        let other = other.ok_or(NIL_POINTER)?;
+        let order = self.version.borrow().precedence(&other.version.borrow());
+        Ok(match name {
+            "Compare" => Value::int(order as i64),
+            "Equal" => Value::Bool(order.is_eq()),
+            "LessThan" => Value::Bool(order.is_lt()),
+            "LessThanEqual" => Value::Bool(order.is_le()),
+            "GreaterThan" => Value::Bool(order.is_gt()),
+            _ => Value::Bool(order.is_ge()),
+        })
+    }
+
+    /// Replaces the version, unless the new one is invalid.
+    fn replace(&self, name: &str, by: Option<&Value>) -> Result<(), FunctionError> {
+        let json: serde_json::Value;
+        let text = match by {
+            Some(Value::String(text)) => Cow::from(text.as_ref()),
+            Some(Value::Bytes(bytes)) if name == "UnmarshalJSON" => {
+                json = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+                Cow::from(json.as_str().unwrap_or_default())
+            }
+            Some(Value::Bytes(bytes)) => go::bytes::to_string(bytes).into(),
+            _ => Cow::from(""),
+        };
+        let version = Version::parse(&text)?;
+        *self.version.borrow_mut() = version;
+        Ok(())
+    }
+}
+
 impl Object for Semver {
     fn type_name(&self) -> &str {
-        if self.plain {
-            "semver.Version"
-        } else {
-            "*semver.Version"
-        }
+        if self.plain { "semver.Version" } else { POINTER }
     }
 
     fn kind_name(&self) -> &'static str {
         if self.plain { "struct" } else { "ptr" }
     }
 
-    fn field(&self, name: &str) -> Option<Value> {
-        Some(match name {
-            "Major" => number(self.version.major),
-            "Minor" => number(self.version.minor),
-            "Patch" => number(self.version.patch),
-            "Prerelease" => Value::string(self.version.pre.as_str()),
-            "Metadata" => Value::string(self.version.metadata.as_str()),
-            "Original" if !self.plain => Value::string(self.version.original()),
-            "String" => Value::string(self.version.to_string()),
-            "IncMajor" => self.raised((self.version.major.saturating_add(1), 0, 0)),
-            "IncMinor" => self.raised((self.version.major, self.version.minor.saturating_add(1), 0)),
-            "IncPatch" if self.version.pre.is_empty() => self.raised((
-                self.version.major,
-                self.version.minor,
-                self.version.patch.saturating_add(1),
-            )),
-            "IncPatch" => self.raised((self.version.major, self.version.minor, self.version.patch)),
-            _ => return None,
-        })
+    fn field(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        match name {
+            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "String" | "Value" | "IncMajor"
+            | "IncMinor" | "IncPatch" | "MarshalJSON" | "MarshalText" => Some(Signature::fixed(&[])),
+            "SetPrerelease" | "SetMetadata" => Some(Signature::fixed(&[Type::String])),
+            _ if self.plain => None,
+            "Original" => Some(Signature::fixed(&[])),
+            "Compare" | "Equal" | "LessThan" | "LessThanEqual" | "GreaterThan" | "GreaterThanEqual" => {
+                Some(Signature::fixed(&[Type::Object(POINTER)]))
+            }
+            "Scan" => Some(Signature::fixed(&[Type::Any])),
+            "UnmarshalText" | "UnmarshalJSON" => Some(Signature::fixed(&[Type::Bytes])),
+            _ => None,
+        }
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
-        let other = match arguments.first() {
-            Some(Value::Object(object)) => object.as_any().and_then(<dyn Any>::downcast_ref::<Self>),
-            _ => None,
-        };
-        // These are methods of the pointer.
-        if let Some(other) = other.filter(|_| !self.plain) {
-            let order = self.version.precedence(&other.version);
-            return Some(Ok(match name {
-                "Compare" => Value::int(order as i64),
-                "Equal" => Value::Bool(order.is_eq()),
-                "LessThan" => Value::Bool(order.is_lt()),
-                "LessThanEqual" => Value::Bool(order.is_le()),
-                "GreaterThan" => Value::Bool(order.is_gt()),
-                "GreaterThanEqual" => Value::Bool(order.is_ge()),
-                _ => return None,
-            }));
-        }
-        match (name, arguments) {
-            ("SetPrerelease", [Value::String(pre)]) => Some(self.with(pre, &self.version.metadata)),
-            ("SetMetadata", [Value::String(metadata)]) => Some(self.with(&self.version.pre, metadata)),
-            (name, []) => self.field(name).map(Ok),
-            _ => None,
-        }
+        self.signature(name)?;
+        Some(match name {
+            "Compare" | "Equal" | "LessThan" | "LessThanEqual" | "GreaterThan" | "GreaterThanEqual" => {
+                self.compare(name, arguments.first())
+            }
+            "Scan" | "UnmarshalText" | "UnmarshalJSON" => {
+                Ok(ErrorValue::of(self.replace(name, arguments.first())))
+            }
+            _ => self.property(name, arguments),
+        })
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -171,6 +215,6 @@ impl Object for Semver {
     }
 
     fn print(&self) -> String {
-        self.version.to_string()
+        self.version.borrow().to_string()
     }
 }

@@ -1,8 +1,9 @@
 //! Plain functions on strings. Lengths and offsets count bytes, as in Go.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use go::bytes;
+use memchr::memmem;
 
 use super::{
     arguments::{any, int, rest, text},
@@ -31,13 +32,17 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("substr", &[Type::Int, Type::Int, Type::String], substr),
     fixed("repeat", &[Type::Int, Type::String], repeat),
     fixed("contains", TWO, |_, arguments| {
-        Ok(Value::Bool(text(arguments, 1).contains(text(arguments, 0))))
+        Ok(Value::Bool(contains(text(arguments, 1), text(arguments, 0))))
     }),
     fixed("hasPrefix", TWO, |_, arguments| {
-        Ok(Value::Bool(text(arguments, 1).starts_with(text(arguments, 0))))
+        Ok(Value::Bool(
+            without_prefix(text(arguments, 1), text(arguments, 0)).is_some(),
+        ))
     }),
     fixed("hasSuffix", TWO, |_, arguments| {
-        Ok(Value::Bool(text(arguments, 1).ends_with(text(arguments, 0))))
+        Ok(Value::Bool(
+            without_suffix(text(arguments, 1), text(arguments, 0)).is_some(),
+        ))
     }),
     fixed("replace", &[Type::String, Type::String, Type::String], replace),
     fixed("indent", &[Type::Int, Type::String], indent),
@@ -55,26 +60,54 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("sortAlpha", &[Type::Any], sort_alpha),
 ];
 
-/// The set of characters is made once, so that it doesn't cost for each character of the string.
+/// The set of characters is made once, so that it doesn't cost for each character of the string. Any invalid byte of the set
+/// stands for all.
 fn trim_all(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let cut: foldhash::HashSet<char> = text(arguments, 0).chars().collect();
+    let known = |c: char| bytes::invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
+    let cut: foldhash::HashSet<char> = text(arguments, 0).chars().map(known).collect();
     Ok(Value::string(
-        text(arguments, 1).trim_matches(|c| cut.contains(&c)),
+        text(arguments, 1).trim_matches(|c| cut.contains(&known(c))),
     ))
+}
+
+// A part with invalid bytes may match within a character.
+
+fn contains(full: &str, part: &str) -> bool {
+    if bytes::has_invalid(part) {
+        memmem::find(&bytes::of_str(full), &bytes::of_str(part)).is_some()
+    } else {
+        full.contains(part)
+    }
+}
+
+fn without_prefix<'t>(full: &'t str, prefix: &str) -> Option<Cow<'t, str>> {
+    if !bytes::has_invalid(prefix) {
+        return full.strip_prefix(prefix).map(Cow::from);
+    }
+    let full = bytes::of_str(full);
+    let rest = full.strip_prefix(bytes::of_str(prefix).as_ref());
+    rest.map(|rest| bytes::to_string(rest).into())
+}
+
+fn without_suffix<'t>(full: &'t str, suffix: &str) -> Option<Cow<'t, str>> {
+    if !bytes::has_invalid(suffix) {
+        return full.strip_suffix(suffix).map(Cow::from);
+    }
+    let full = bytes::of_str(full);
+    let rest = full.strip_suffix(bytes::of_str(suffix).as_ref());
+    rest.map(|rest| bytes::to_string(rest).into())
 }
 
 fn trim_prefix(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let full = text(arguments, 1);
-    Ok(Value::string(
-        full.strip_prefix(text(arguments, 0)).unwrap_or(full),
-    ))
+    let rest = without_prefix(full, text(arguments, 0));
+    Ok(Value::string(rest.unwrap_or_else(|| full.into())))
 }
 
 fn trim_suffix(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let full = text(arguments, 1);
-    Ok(Value::string(
-        full.strip_suffix(text(arguments, 0)).unwrap_or(full),
-    ))
+    let rest = without_suffix(full, text(arguments, 0));
+    Ok(Value::string(rest.unwrap_or_else(|| full.into())))
 }
 
 /// Returns a part of a string by bytes, or Go's error if it is out of range.
@@ -99,7 +132,7 @@ fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, FunctionErro
 
 fn trunc(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let (count, full) = (int(arguments, 0), text(arguments, 1));
-    let length = bytes::of_str(full).len() as i64;
+    let length = bytes::len(full) as i64;
     let cut = match count {
         ..0 if length.saturating_add(count) > 0 => part(full, length + count, None)?,
         0.. if length > count => part(full, 0, Some(count))?,
@@ -110,7 +143,7 @@ fn trunc(_: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn substr(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let (start, end, full) = (int(arguments, 0), int(arguments, 1), text(arguments, 2));
-    let length = bytes::of_str(full).len() as i64;
+    let length = bytes::len(full) as i64;
     let made = if start < 0 {
         part(full, 0, Some(end))
     } else if end < 0 || end > length {
@@ -141,6 +174,9 @@ fn repeat(context: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn replace(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let (old, new, full) = (text(arguments, 0), text(arguments, 1), text(arguments, 2));
+    if bytes::has_invalid(old) {
+        return Ok(Value::string(parts(context, full, old, -1)?.join(new)));
+    }
     let count = full.matches(old).count();
     context.text(full.len().saturating_add(count.saturating_mul(new.len())))?;
     Ok(Value::string(full.replace(old, new)))
@@ -259,8 +295,11 @@ fn parts<'t>(
     full: &'t str,
     separator: &str,
     count: i64,
-) -> Result<Vec<&'t str>, FunctionError> {
+) -> Result<Vec<Cow<'t, str>>, FunctionError> {
     context.text(full.len())?;
+    if bytes::has_invalid(separator) {
+        return byte_parts(context, full, separator, count);
+    }
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let found = match separator {
         "" => full.chars().count(),
@@ -268,7 +307,7 @@ fn parts<'t>(
     };
     let found = found.min(count);
     context.strings(found, full.len())?;
-    context.memory(found.saturating_mul(size_of::<&str>()))?;
+    context.memory(found.saturating_mul(size_of::<Cow<'_, str>>()))?;
     let mut parts = Vec::with_capacity(found);
     let mut tail = full;
     if separator.is_empty() {
@@ -279,7 +318,7 @@ fn parts<'t>(
                 first.len_utf8()
             };
             let (part, rest) = tail.split_at(cut);
-            parts.push(part);
+            parts.push(part.into());
             tail = rest;
         }
         return Ok(parts);
@@ -287,11 +326,11 @@ fn parts<'t>(
     while parts.len() < count {
         match tail.split_once(separator).filter(|_| parts.len() + 1 < count) {
             Some((part, rest)) => {
-                parts.push(part);
+                parts.push(part.into());
                 tail = rest;
             }
             None => {
-                parts.push(tail);
+                parts.push(tail.into());
                 break;
             }
         }
@@ -299,22 +338,42 @@ fn parts<'t>(
     Ok(parts)
 }
 
+/// Splits like [`parts`] by a separator that may match within characters.
+fn byte_parts<'t>(
+    context: &Context<'_>,
+    full: &str,
+    separator: &str,
+    count: i64,
+) -> Result<Vec<Cow<'t, str>>, FunctionError> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let (full, separator) = (bytes::of_str(full), bytes::of_str(separator));
+    let found = memmem::find_iter(&full, separator.as_ref()).take(count.saturating_sub(1));
+    let ends: Vec<usize> = found.collect();
+    context.strings(ends.len() + 1, full.len().saturating_mul(4))?;
+    context.memory((ends.len() + 1).saturating_mul(size_of::<(usize, Cow<'_, str>)>()))?;
+    let starts = ends.iter().map(|end| end + separator.len());
+    let parts = std::iter::once(0)
+        .chain(starts)
+        .zip(ends.iter().copied().chain([full.len()]));
+    let part = |(start, end): (usize, usize)| full.get(start..end).unwrap_or_default();
+    let parts = parts.map(|range| bytes::to_string(part(range)).into());
+    Ok(parts.take(count).collect())
+}
+
 fn split(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    numbered(
-        context,
-        &parts(context, text(arguments, 1), text(arguments, 0), -1)?,
-    )
+    let parts = parts(context, text(arguments, 1), text(arguments, 0), -1)?;
+    numbered(context, parts)
 }
 
 fn splitn(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let parts = parts(context, text(arguments, 2), text(arguments, 0), int(arguments, 1))?;
-    numbered(context, &parts)
+    numbered(context, parts)
 }
 
-fn numbered(context: &Context<'_>, parts: &[&str]) -> Answer {
+fn numbered(context: &Context<'_>, parts: Vec<Cow<'_, str>>) -> Answer {
     context.memory(parts.len().saturating_mul(ENTRY))?;
-    let entries = parts.iter().enumerate();
-    let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(*part))));
+    let entries = parts.into_iter().enumerate();
+    let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(part))));
     Ok(Value::Object(Rc::new(super::dicts::StringMap(
         map.as_dict().unwrap_or_default(),
     ))))
@@ -356,10 +415,7 @@ fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let size = sorted.iter().map(String::len).fold(0, usize::saturating_add);
     let rounds = u64::from(sorted.len().max(1).ilog2()) + 1;
     context.work((size as u64 / 16 + sorted.len() as u64).saturating_mul(rounds))?;
-    if sorted
-        .iter()
-        .any(|text| text.contains(|c| bytes::invalid_byte(c).is_some()))
-    {
+    if sorted.iter().any(|text| bytes::has_invalid(text)) {
         sorted.sort_by_cached_key(|text| bytes::of_str(text).into_owned());
     } else {
         sorted.sort_unstable();

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod layout;
+mod location;
 mod object;
 mod parse;
 
@@ -74,6 +75,15 @@ pub struct Time {
     /// Seconds east of UTC.
     offset: i32,
     zone: Rc<str>,
+    location: Location,
+}
+
+/// Go's `*time.Location` of a time; a fixed one has the name of the zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Location {
+    Local,
+    Utc,
+    Fixed,
 }
 
 impl Time {
@@ -84,6 +94,7 @@ impl Time {
             nanos,
             offset: 0,
             zone: "UTC".into(),
+            location: Location::Local,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use go::bytes;
+
 use super::context::Context;
 use crate::template::FunctionError;
 use crate::{HelmVersion, Value};
@@ -201,6 +203,13 @@ fn float(value: f64, helm: HelmVersion) -> String {
 }
 
 pub(super) fn read(text: &str) -> Result<Value, FunctionError> {
+    let raw = bytes::of_str(text);
+    let text = str::from_utf8(&raw).map_err(|error| {
+        let (before, after) = raw.split_at_checked(error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let byte = after.first().copied().unwrap_or_default();
+        format!("toml: line {line}: invalid UTF-8 byte: {byte:#04x}")
+    })?;
     let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
         let before = text
             .get(..error.span().map_or(0, |span| span.start))
@@ -212,12 +221,14 @@ pub(super) fn read(text: &str) -> Result<Value, FunctionError> {
 }
 
 fn from_table(table: &::toml::Table) -> Value {
-    Value::dict(table.iter().map(|(key, value)| (key.as_str(), from_toml(value))))
+    let entry =
+        |(key, value): (&String, &::toml::Value)| (bytes::of_utf8(key).into_owned(), from_toml(value));
+    Value::dict(table.iter().map(entry))
 }
 
 fn from_toml(value: &::toml::Value) -> Value {
     match value {
-        ::toml::Value::String(text) => Value::string(text.as_str()),
+        ::toml::Value::String(text) => Value::utf8(text),
         ::toml::Value::Integer(value) => Value::int64(*value),
         ::toml::Value::Float(value) => Value::Float(*value),
         ::toml::Value::Boolean(value) => Value::Bool(*value),

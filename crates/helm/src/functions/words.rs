@@ -32,19 +32,17 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Value::string(cases::joined(text(arguments, 0), '-')))
     }),
     fixed("camelcase", ONE, |_, arguments| {
-        Ok(Value::string(cases::camel(
-            &letters(arguments).collect::<String>(),
-        )))
+        let full = bytes::to_valid_utf8(text(arguments, 0));
+        Ok(Value::utf8(&cases::camel(&full)))
     }),
 ];
 
-fn letters(arguments: &[Value]) -> impl Iterator<Item = char> {
-    let known = |c: char| bytes::invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
-    text(arguments, 0).chars().map(known)
-}
-
-fn mapped(arguments: &[Value], map: fn(char) -> char) -> Value {
-    Value::string(letters(arguments).map(map).collect::<String>())
+fn mapped(arguments: &[Value], map: impl FnMut(char) -> char) -> Value {
+    let mapped: String = bytes::to_valid_utf8(text(arguments, 0))
+        .chars()
+        .map(map)
+        .collect();
+    Value::utf8(&mapped)
 }
 
 /// Converts a character to upper case, if the result is one character.
@@ -89,7 +87,7 @@ fn title(_: &Context<'_>, arguments: &[Value]) -> Answer {
         before = c;
         made
     };
-    Ok(Value::string(letters(arguments).map(capital).collect::<String>()))
+    Ok(mapped(arguments, capital))
 }
 
 fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -99,7 +97,7 @@ fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
         first = c.is_whitespace();
         made
     };
-    Ok(Value::string(letters(arguments).map(small).collect::<String>()))
+    Ok(mapped(arguments, small))
 }
 
 /// Swaps upper and lower case; the first letter of a word gets title case.
@@ -118,7 +116,7 @@ fn swapcase(_: &Context<'_>, arguments: &[Value]) -> Answer {
             upper(c)
         }
     };
-    Ok(Value::string(letters(arguments).map(swap).collect::<String>()))
+    Ok(mapped(arguments, swap))
 }
 
 /// Returns true if a byte, as a Latin-1 character, is white space.
@@ -237,7 +235,7 @@ fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) 
             None => break,
         };
         out.extend_from_slice(tail.get(..line).unwrap_or_default());
-        out.extend_from_slice(end.as_bytes());
+        out.extend_from_slice(&bytes::of_str(end));
         tail = tail.get(line + skip..).unwrap_or_default();
     }
     out.extend_from_slice(tail);

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
+use go::bytes;
 use tree::Budget;
 
 use super::{Options, capabilities::Capabilities, records, trace};
@@ -25,7 +26,7 @@ struct Shared<'a> {
     capabilities: Value,
 }
 
-/// Executes all templates; returns their output by path.
+/// Executes all templates; returns their output by path, in the form of [`go::bytes`].
 pub(super) fn run(
     chart: &Chart,
     values: &Dict,
@@ -54,9 +55,10 @@ pub(super) fn run(
     for path in &paths {
         budget.check()?;
         if let Some(one) = templates.get(*path) {
-            // The usual output is checked much faster than others are repaired.
-            let text =
-                str::from_utf8(one.text).map_or_else(|_| String::from_utf8_lossy(one.text), Cow::Borrowed);
+            let text = match str::from_utf8(one.text) {
+                Ok(text) => bytes::of_utf8(text),
+                Err(_) => Cow::from(bytes::to_string(one.text)),
+            };
             set.parse(path, text, &functions, &mut buffers)
                 .map_err(|error| parse_error(path, &error, budget))?;
         }
@@ -77,7 +79,7 @@ pub(super) fn run(
             .borrow_mut()
             .insert("Template".into(), records::values(about, helm));
         let text = executor
-            .execute(path, Value::Dict(one.data.clone()))
+            .execute(path, records::values(one.data.clone(), helm))
             .map_err(|error| execution_error(path, &error, helm, budget))?;
         rendered.insert(path.clone(), template::without_no_value(text));
     }
@@ -140,8 +142,8 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
     let mut set = Set::new();
     set.parse("name-template", text, &functions, &mut ParseBuffers::default())
         .map_err(failed)?;
-    Executor::new(Rc::new(set), &functions, budget, false)
-        .execute("name-template", Value::Nil)
+    let name = Executor::new(Rc::new(set), &functions, budget, false).execute("name-template", Value::Nil);
+    name.map(|name| bytes::to_valid_utf8(&name).into_owned())
         .map_err(failed)
 }
 
@@ -155,6 +157,7 @@ fn parse_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
         return error;
     }
     let words = error.to_string();
+    let words = bytes::to_valid_utf8(&words).into_owned();
     let tokens: Vec<&str> = words.split(": ").collect();
     Error::Template(match tokens.as_slice() {
         [_, location, .., last] => format!("parse error at ({location}): {last}"),
@@ -168,6 +171,7 @@ fn execution_error(path: &str, error: &template::Error, helm: HelmVersion, budge
         return error;
     }
     let words = error.to_string();
+    let words = bytes::to_valid_utf8(&words).into_owned();
     if !matches!(error, template::Error::Execute(_)) {
         return Error::Template(words);
     }

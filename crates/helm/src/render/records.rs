@@ -1,15 +1,18 @@
 //! Go structs in the data of templates.
 
-use std::rc::Rc;
+use std::{any::Any, rc::Rc};
 
-use crate::template::FunctionError;
+use tree::Budget;
+
+use super::table;
 use crate::{
     Dict, HelmVersion, List, Object, Value,
     chart::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency},
-    template::truth,
+    functions::ErrorValue,
+    template::{FunctionError, Signature, truth},
 };
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Record {
     pub(super) type_name: &'static str,
     pub(super) kind_name: &'static str,
@@ -28,6 +31,14 @@ pub(super) fn values(map: Dict, helm: HelmVersion) -> Value {
     Value::Object(Rc::new(Values(map, helm)))
 }
 
+/// Returns the map of a value that is one with a named type.
+fn map_of(value: &Value) -> Option<Dict> {
+    match value {
+        Value::Object(object) => Some(object.as_any()?.downcast_ref::<Values>()?.0.clone()),
+        _ => None,
+    }
+}
+
 impl Object for Values {
     fn type_name(&self) -> &str {
         self.1.pick("chartutil.Values", "common.Values")
@@ -41,8 +52,36 @@ impl Object for Values {
         None
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
-        None
+    fn signature(&self, name: &str) -> Option<Signature> {
+        table::signature(name)
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
+        self.call_within(name, arguments, &Budget::default())
+    }
+
+    fn call_within(
+        &self,
+        name: &str,
+        arguments: &[Value],
+        budget: &Budget,
+    ) -> Option<Result<Value, FunctionError>> {
+        table::call(
+            &self.0,
+            name,
+            arguments,
+            budget,
+            |map| self.with_dict(map),
+            map_of,
+        )
+    }
+
+    fn with_dict(&self, map: Dict) -> Value {
+        values(map, self.1)
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     fn as_dict(&self) -> Option<Dict> {
@@ -60,10 +99,10 @@ impl Object for Values {
 
 fn print_map(map: &Dict) -> String {
     let map = Value::Dict(map.clone());
-    crate::template::print(std::slice::from_ref(&map), &tree::Budget::default()).unwrap_or_default()
+    crate::template::print(std::slice::from_ref(&map), &Budget::default()).unwrap_or_default()
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) json: Option<&'static str>,
@@ -91,6 +130,21 @@ fn optional(name: &'static str, json: &'static str, value: Value) -> Field {
     }
 }
 
+impl Record {
+    fn is(&self, name: &str) -> bool {
+        self.type_name.rsplit('.').next() == Some(name)
+    }
+
+    fn has_method(&self, name: &str) -> bool {
+        match name {
+            "Copy" => self.is("Capabilities"),
+            "GitVersion" | "String" => self.is("KubeVersion"),
+            "Validate" => self.is("Maintainer") || self.is("Dependency"),
+            _ => false,
+        }
+    }
+}
+
 impl Object for Record {
     fn type_name(&self) -> &str {
         self.type_name
@@ -107,8 +161,20 @@ impl Object for Record {
             .map(|field| field.value.clone())
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
-        None
+    fn signature(&self, name: &str) -> Option<Signature> {
+        self.has_method(name).then(|| Signature::fixed(&[]))
+    }
+
+    fn call(&self, name: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
+        if !self.has_method(name) {
+            return None;
+        }
+        Some(match name {
+            "Copy" => Ok(Value::Object(Rc::new(self.clone()))),
+            // Charts are validated before.
+            "Validate" => Ok(ErrorValue::of(Ok(()))),
+            _ => Ok(self.field(name).unwrap_or_default()),
+        })
     }
 
     fn members(&self) -> Option<Vec<(&'static str, Value)>> {
@@ -185,7 +251,7 @@ impl Object for Typed {
             (Some(map), _) => Value::Dict(map),
             (None, items) => Value::List(items.unwrap_or_default()),
         };
-        crate::template::print(&[plain], &tree::Budget::default()).unwrap_or_default()
+        crate::template::print(&[plain], &Budget::default()).unwrap_or_default()
     }
 
     fn truth(&self) -> bool {
@@ -194,7 +260,7 @@ impl Object for Typed {
 }
 
 fn text(text: &str) -> Value {
-    Value::string(text)
+    Value::utf8(text)
 }
 
 fn strings(items: Option<&Vec<String>>) -> Value {

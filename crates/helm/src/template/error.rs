@@ -34,6 +34,9 @@ pub enum FunctionError {
     /// A float that JSON cannot represent: `NaN`, `+Inf` or `-Inf`.
     #[error("json: unsupported value: {0}")]
     NotJson(&'static str),
+    /// A method whose results templates can't take; the executor adds the position only.
+    #[error("{0}")]
+    Uncallable(&'static str),
     // Boxed, so that results of functions stay small.
     #[error(transparent)]
     Exceeded(Box<Exceeded>),

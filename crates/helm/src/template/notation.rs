@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use go::strconv::quote;
+use go::{bytes, strconv::quote};
 
 use super::{
     index::{List, short},
@@ -46,7 +46,7 @@ impl TemplateText<'_> {
         let at = what.offset(&self.text) as usize;
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-        let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = bytes::len(before.rsplit('\n').next().unwrap_or(before));
         format!("{}:{line}:{column}", self.name)
     }
 

@@ -1,5 +1,7 @@
 //! Parameters of functions and methods.
 
+pub(crate) const DURATION: &str = "time.Duration";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// `interface {}`, also nothing.
@@ -17,6 +19,10 @@ pub enum Type {
     Strings,
     /// `map[string]interface {}`; `nil` comes as an empty map.
     Dict,
+    /// `[]byte`; `nil` comes as empty bytes.
+    Bytes,
+    /// `time.Duration`; a literal comes as an integer.
+    Duration,
     Object(&'static str),
 }
 
@@ -59,15 +65,17 @@ impl Type {
             Self::List => "[]interface {}",
             Self::Strings => "[]string",
             Self::Dict => "map[string]interface {}",
+            Self::Bytes => "[]uint8",
+            Self::Duration => DURATION,
             Self::Object(name) => name,
         }
     }
 
     pub(super) fn takes_nil(self) -> bool {
         match self {
-            Self::Any | Self::Reflect | Self::List | Self::Strings | Self::Dict => true,
+            Self::Any | Self::Reflect | Self::List | Self::Strings | Self::Dict | Self::Bytes => true,
             Self::Object(name) => name.starts_with('*'),
-            Self::Bool | Self::String | Self::Int | Self::Int64 | Self::Float => false,
+            Self::Bool | Self::String | Self::Int | Self::Int64 | Self::Float | Self::Duration => false,
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{
     rc::Rc,
 };
 
-use go::regexp::Regexp;
+use go::{bytes, regexp::Regexp};
 use serde_json::Value as Json;
 use tree::{Budget, Exceeded};
 
@@ -182,11 +182,11 @@ fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) ->
 }
 
 /// Describes invalid JSON in a schema as Helm does, which reads it as a stream.
-fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String {
+fn no_json(schema: &str, error: &serde_json::Error, budget: &Budget) -> String {
     if schema.trim_ascii().is_empty() {
         return "EOF".to_owned();
     }
-    let words = crate::functions::json_problem(&String::from_utf8_lossy(schema), budget);
+    let words = crate::functions::json_problem(schema, budget);
     match words {
         Some(words) if words == "unexpected end of JSON input" => "unexpected EOF".to_owned(),
         Some(words) if words.ends_with("after top-level value") => {
@@ -211,9 +211,10 @@ fn named(error: Error, chart: &Chart) -> Error {
 fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, Error> {
     // The document is read and walked twice.
     budget.step(schema.len() as u64)?;
-    let root: Json = match serde_json::from_slice(schema) {
+    let text = bytes::to_string(schema);
+    let root: Json = match serde_json::from_str(&bytes::to_valid_utf8(&text)) {
         Ok(root) => root,
-        Err(error) => return Ok(Some(no_json(schema, &error, budget))),
+        Err(error) => return Ok(Some(no_json(&text, &error, budget))),
     };
     let schema = match Schema::new(&root, budget) {
         Ok(schema) => schema,

@@ -168,7 +168,7 @@ impl Parser<'_> {
     fn value(&mut self, map: &Dict, key: &str) -> Result<(), Stop> {
         match self.mode {
             Mode::Json => insert(map, key, self.json()?),
-            Mode::Literal => insert(map, key, Value::string(std::mem::take(&mut self.rest))),
+            Mode::Literal => insert(map, key, Value::utf8(std::mem::take(&mut self.rest))),
             _ => match self.list()? {
                 Listed::List(items) => insert(map, key, Value::list(items)),
                 Listed::End => {
@@ -255,7 +255,7 @@ impl Parser<'_> {
     fn item_value(&mut self) -> Result<Value, Stop> {
         match self.mode {
             Mode::Json => Ok(self.json()?),
-            Mode::Literal => Ok(Value::string(std::mem::take(&mut self.rest))),
+            Mode::Literal => Ok(Value::utf8(std::mem::take(&mut self.rest))),
             _ => match self.list()? {
                 Listed::List(items) => Ok(Value::list(items)),
                 Listed::End => Ok(Value::string("")),
@@ -303,9 +303,9 @@ impl Parser<'_> {
             Mode::Typed => Ok(typed(text)),
             Mode::File(read) => {
                 let data = read(text).map_err(|error| SetError::File(error.to_string()))?;
-                Ok(Value::string(String::from_utf8_lossy(&data).into_owned()))
+                Ok(Value::bytes(&data))
             }
-            Mode::Text | Mode::Json | Mode::Literal => Ok(Value::string(text)),
+            Mode::Text | Mode::Json | Mode::Literal => Ok(Value::utf8(text)),
         }
     }
 
@@ -358,7 +358,7 @@ fn typed(text: &str) -> Value {
     } else if let (false, Ok(number)) = (text.starts_with('0'), i64::from_str(text)) {
         Value::int64(number)
     } else {
-        Value::string(text)
+        Value::utf8(text)
     }
 }
 

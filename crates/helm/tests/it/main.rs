@@ -1,6 +1,8 @@
 //! Integration tests of charts.
 
 #[cfg(test)]
+mod binary;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod differ;

@@ -118,9 +118,16 @@ fn put(path: &Path, data: &[u8]) {
 }
 
 /// The version of Helm to compare with: `WEIR_FUZZ_HELM`, by default 3.
-fn compared() -> HelmVersion {
+pub(crate) fn compared() -> HelmVersion {
     let given = std::env::var("WEIR_FUZZ_HELM").ok();
     given.map_or(HelmVersion::V3, |given| given.parse().unwrap())
+}
+
+pub(crate) fn original_program() -> PathBuf {
+    match compared() {
+        HelmVersion::V3 => testkit::oracle::helm().unwrap(),
+        HelmVersion::V4 => testkit::oracle::helm_4().unwrap(),
+    }
 }
 
 /// Sorts the words of an error: the original reports some problems in the random order of its maps.
@@ -160,10 +167,7 @@ fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
 #[test]
 fn random_chart_trees_render_as_in_the_original() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_CHARTS", FEW);
-    let helm: PathBuf = match compared() {
-        HelmVersion::V3 => testkit::oracle::helm().unwrap(),
-        HelmVersion::V4 => testkit::oracle::helm_4().unwrap(),
-    };
+    let helm = original_program();
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("case");
     let mut tally = Tally::default();

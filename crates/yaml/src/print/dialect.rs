@@ -21,6 +21,10 @@ pub(super) struct Dialect {
     pub(super) width: usize,
     /// Blocks may contain tabs.
     pub(super) tabs: bool,
+    /// Strings are in the form of [`go::bytes`].
+    pub(super) bytes: bool,
+    /// The indentation of a list below its key.
+    pub(super) list_indent: usize,
 }
 
 pub(super) const GO: Dialect = Dialect {
@@ -31,6 +35,8 @@ pub(super) const GO: Dialect = Dialect {
     sorted: true,
     width: 80,
     tabs: false,
+    bytes: false,
+    list_indent: 0,
 };
 
 pub(super) const PYTHON: Dialect = Dialect {
@@ -41,6 +47,8 @@ pub(super) const PYTHON: Dialect = Dialect {
     sorted: false,
     width: 80,
     tabs: false,
+    bytes: false,
+    list_indent: 0,
 };
 
 impl Dialect {

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use go::bytes::has_invalid;
+
 use super::{
     analysis::is_break,
     dialect::{Dialect, INDENT, KEY_BYTES},
@@ -9,6 +12,9 @@ use super::{
     style::{Context, Style},
 };
 use crate::{Map, Value};
+
+/// The length of a line of base64.
+const BINARY_LINE: usize = 70;
 
 pub(super) struct Emitter<'d> {
     pub(super) dialect: &'d Dialect,
@@ -85,17 +91,45 @@ impl<'d> Emitter<'d> {
                 root: false,
             };
             if self.is_simple_key(key) {
-                self.text(key, Style::of(key, true, self.dialect), context(true));
+                self.string(key, context(true));
                 self.put(":");
                 self.map_value(value, indent);
             } else {
                 self.put("? ");
-                self.text(key, Style::of(key, false, self.dialect), context(false));
+                self.string(key, context(false));
                 self.line_at(indent);
                 self.put(":");
                 self.explicit_value(value, indent);
             }
         }
+    }
+
+    fn string(&mut self, text: &str, context: Context) {
+        if self.dialect.bytes && has_invalid(text) {
+            let bytes = go::bytes::of_str(text);
+            return match str::from_utf8(&bytes) {
+                Ok(text) => self.text(text, Style::of(text, context.key, self.dialect), context),
+                Err(_) => self.binary(&bytes, context),
+            };
+        }
+        self.text(text, Style::of(text, context.key, self.dialect), context);
+    }
+
+    /// Prints bytes in lines of base64.
+    fn binary(&mut self, bytes: &[u8], context: Context) {
+        let text = STANDARD.encode(bytes);
+        self.put("!!binary ");
+        if text.len() < BINARY_LINE {
+            return self.text(&text, Style::Plain, context);
+        }
+        let (mut lines, mut rest) = (String::with_capacity(text.len() + text.len() / 32), text.as_str());
+        while !rest.is_empty() {
+            let (line, after) = rest.split_at_checked(BINARY_LINE).unwrap_or((rest, ""));
+            lines.push_str(line);
+            lines.push('\n');
+            rest = after;
+        }
+        self.text(&lines, Style::Literal, context);
     }
 
     /// Returns true for a key that fits before its colon on one line.
@@ -104,6 +138,9 @@ impl<'d> Emitter<'d> {
             // PyYAML counts the tag `!!str` too, and has no simple empty keys.
             let one_line = !key.contains(|c| c != '\r' && is_break(c));
             return one_line && !key.is_empty() && key.chars().count() + 5 < KEY_BYTES;
+        }
+        if self.dialect.bytes && has_invalid(key) {
+            return go::bytes::len(key).div_ceil(3).saturating_mul(4) < BINARY_LINE;
         }
         !key.contains(is_break) && key.len() <= KEY_BYTES
     }
@@ -115,6 +152,7 @@ impl<'d> Emitter<'d> {
                 self.map(map, indent + INDENT);
             }
             Value::Seq(items) if !items.is_empty() => {
+                let indent = indent + self.dialect.list_indent;
                 self.line_at(indent);
                 self.seq(items, indent);
             }
@@ -169,9 +207,7 @@ impl<'d> Emitter<'d> {
             Value::Float(value) => (self.dialect.float)(*value).into(),
             Value::Seq(_) => "[]".into(),
             Value::Map(_) => "{}".into(),
-            Value::String(text) => {
-                return self.text(text, Style::of(text, false, self.dialect), context);
-            }
+            Value::String(text) => return self.string(text, context),
         };
         self.put(&word);
         let plain = !matches!(value, Value::Seq(_) | Value::Map(_));

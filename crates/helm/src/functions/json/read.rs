@@ -1,6 +1,6 @@
 //! A JSON reader with the errors of Go's encoding/json. Every number is a float.
 
-use go::strconv::quote;
+use go::{bytes, strconv::quote};
 
 use crate::Value;
 use crate::template::FunctionError;
@@ -37,6 +37,7 @@ fn invalid(c: char, context: &str) -> FunctionError {
         c => {
             // Go looks at bytes, and prints each as the character of that number.
             let first = c.encode_utf8(&mut [0; 4]).bytes().next().unwrap_or_default();
+            let first = bytes::invalid_byte(c).unwrap_or(first);
             let quoted = quote(char::from(first).encode_utf8(&mut [0; 4]));
             format!("'{}'", quoted.trim_matches('"'))
         }
@@ -78,7 +79,7 @@ impl Reader<'_> {
         match self.peek().ok_or(END)? {
             '{' => self.object(depth),
             '[' => self.array(depth),
-            '"' => self.string().map(Value::string),
+            '"' => self.string().map(|text| Value::utf8(&text)),
             't' => self.word("true", Value::Bool(true)),
             'f' => self.word("false", Value::Bool(false)),
             'n' => self.word("null", Value::Nil),
@@ -120,7 +121,7 @@ impl Reader<'_> {
             self.space();
             let value = self.value(depth + 1)?;
             self.meter.memory(ENTRY)?;
-            entries.push((key, value));
+            entries.push((bytes::of_utf8(&key).into_owned(), value));
             self.space();
             match self.next()? {
                 ',' => {}
@@ -157,9 +158,9 @@ impl Reader<'_> {
             match self.next()? {
                 '"' => {
                     self.meter.memory(out.len().saturating_add(STRING))?;
-                    return Ok(out);
+                    return Ok(bytes::to_valid_utf8(&out).into_owned());
                 }
-                '\\' => out.push(self.escape()?),
+                '\\' => out.push_str(&bytes::of_utf8(self.escape()?.encode_utf8(&mut [0; 4]))),
                 c if c < ' ' => return Err(invalid(c, "in string literal")),
                 c => out.push(c),
             }

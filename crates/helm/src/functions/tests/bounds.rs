@@ -166,7 +166,7 @@ fn argument(random: &mut Random, wanted: Type) -> Option<String> {
             2 => (*random.pick(&dicts)).to_owned(),
             _ => (*random.pick(&numbers)).to_owned(),
         },
-        Type::Strings | Type::Object(_) => return None,
+        Type::Strings | Type::Bytes | Type::Duration | Type::Object(_) => return None,
     })
 }
 

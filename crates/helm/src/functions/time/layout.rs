@@ -296,7 +296,7 @@ fn write_piece(out: &mut String, piece: Piece, clock: &Clock, time: &Time) -> st
         Piece::Year => write!(out, "{:02}", year.unsigned_abs() % 100)?,
         Piece::Noon { capital } => out.push_str(noon(clock.hour >= 12, capital)),
         Piece::Zone if time.zone.is_empty() => {
-            write_offset(out, time.offset, false, time.offset % 3600 != 0, false)?;
+            write_offset(out, time.offset, false, true, false)?;
         }
         Piece::Zone => out.push_str(&time.zone),
         Piece::Offset { z: true, .. } if time.offset == 0 => out.push('Z'),

@@ -1,7 +1,7 @@
 //! Parses times by a layout.
 
 use super::{
-    Time,
+    Location, Time,
     calendar::{self, Date, MONTHS, WEEKDAYS},
     layout::{self, Piece},
 };
@@ -17,6 +17,8 @@ struct ParsedTime {
     nanos: u32,
     afternoon: Option<bool>,
     offset: Option<i32>,
+    /// The zone is `Z`.
+    utc: bool,
     zone: Option<String>,
 }
 
@@ -55,6 +57,7 @@ fn read(layout: &str, value: &str) -> Result<Time, FunctionError> {
         nanos: 0,
         afternoon: None,
         offset: None,
+        utc: false,
         zone: None,
     };
     let (mut rest, mut pattern) = (value, layout);
@@ -230,6 +233,7 @@ impl ParsedTime {
                 if z && rest.starts_with('Z') {
                     take(rest, 1);
                     self.offset = Some(0);
+                    self.utc = true;
                 } else {
                     self.offset = Some(offset(rest, colon, minutes, seconds)?);
                 }
@@ -311,6 +315,11 @@ impl ParsedTime {
             self.nanos,
         );
         time.offset = offset;
+        if self.utc || self.zone.as_deref() == Some("UTC") {
+            time.location = Location::Utc;
+        } else if self.zone.is_some() || offset != 0 {
+            time.location = Location::Fixed;
+        }
         match self.zone {
             Some(zone) => time.zone = zone.into(),
             None if offset != 0 => time.zone = "".into(),

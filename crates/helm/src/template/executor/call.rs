@@ -11,7 +11,7 @@ use crate::{
         node::{Operand, Term},
         notation::At,
         number::Number,
-        signature::{Signature, Type},
+        signature::{DURATION, Signature, Type},
         slot::{Slot, is_nil},
         types::{truth, type_name},
     },
@@ -128,10 +128,15 @@ impl<'s> State<'s, '_> {
         let Some(result) = result else {
             return Ok(None);
         };
+        let result = result.map(|slot| Slot {
+            value: slot.value.joined(),
+            ..slot
+        });
         let weighed = result.and_then(|slot| self.executor.weigh(&slot.value).map(|()| slot));
         match weighed {
             Ok(slot) => Ok(Some(slot)),
             Err(FunctionError::Failed(error)) if error.len() > MAX_ERROR => Err(Error::Execute(error)),
+            Err(FunctionError::Uncallable(problem)) => self.error(problem),
             Err(error) => {
                 self.at = Some(node);
                 self.error(format_args!("error calling {}: {error}", callee.name()))
@@ -226,7 +231,7 @@ impl<'s> State<'s, '_> {
             }
             (Type::Bool, _) => "bool",
             (Type::String, _) => "string",
-            (Type::Int | Type::Int64, term) => {
+            (Type::Int | Type::Int64 | Type::Duration, term) => {
                 let kind = if wanted == Type::Int {
                     IntKind::Int
                 } else {
@@ -294,8 +299,10 @@ impl Type {
             | (Self::Int64, Value::Int(_, IntKind::Int64))
             | (Self::List, Value::List(_))
             | (Self::Strings, Value::Strings(_))
+            | (Self::Bytes, Value::Bytes(_))
             | (Self::Dict, Value::Dict(_)) => true,
             (Self::Object(name), Value::Object(object)) => object.type_name() == name,
+            (Self::Duration, Value::Object(object)) => object.type_name() == DURATION,
             // A map of strings has another type.
             (Self::Dict, Value::Object(object)) if !object.has_any_values() => false,
             (Self::Dict, Value::Object(object)) => return object.as_dict().map(Value::Dict),
@@ -312,6 +319,7 @@ fn zero(wanted: Type) -> Slot {
         Type::List => Value::nil_list(),
         Type::Strings => Value::nil_strings(),
         Type::Dict => Value::dict::<Rc<str>>([]),
+        Type::Bytes => Value::Bytes(Rc::default()),
         _ => Value::Nil,
     })
 }

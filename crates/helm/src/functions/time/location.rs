@@ -1,0 +1,86 @@
+//! Locations of times as templates see them.
+
+use std::{any::Any, rc::Rc};
+
+use super::{Location, Time};
+use crate::{
+    Object, Value,
+    template::{FunctionError, Signature},
+};
+
+pub(super) const TYPE: &str = "*time.Location";
+
+/// The zone of a time, which has one offset at all times: there are no others in templates.
+#[derive(Debug)]
+pub(super) struct Zone {
+    location: Location,
+    name: Rc<str>,
+    offset: i32,
+}
+
+impl Zone {
+    pub(super) fn of(time: &Time) -> Value {
+        Value::Object(Rc::new(Self {
+            location: time.location,
+            name: time.zone.clone(),
+            offset: time.offset,
+        }))
+    }
+
+    /// Returns the zone of an argument; `nil` has none.
+    pub(super) fn given(argument: Option<&Value>) -> Option<&Self> {
+        match argument {
+            Some(Value::Object(object)) => object.as_any()?.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn apply(&self, time: &Time) -> Value {
+        Time {
+            location: self.location,
+            zone: self.name.clone(),
+            offset: self.offset,
+            ..time.clone()
+        }
+        .object()
+    }
+}
+
+impl Object for Zone {
+    fn type_name(&self) -> &str {
+        TYPE
+    }
+
+    fn kind_name(&self) -> &'static str {
+        "ptr"
+    }
+
+    fn field(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        (name == "String").then(|| Signature::fixed(&[]))
+    }
+
+    fn call(&self, name: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
+        self.signature(name)?;
+        Some(Ok(Value::string(self.print())))
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn data(&self) -> Value {
+        Value::dict::<&str>([])
+    }
+
+    fn print(&self) -> String {
+        match self.location {
+            Location::Local => "Local".to_owned(),
+            Location::Utc => "UTC".to_owned(),
+            Location::Fixed => self.name.to_string(),
+        }
+    }
+}
