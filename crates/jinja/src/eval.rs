@@ -4,6 +4,7 @@ pub(crate) mod attr;
 mod blocks;
 pub(crate) mod call;
 pub(crate) mod context;
+pub(crate) mod dates;
 pub(crate) mod exec;
 pub(crate) mod fun;
 pub(crate) mod load;
@@ -137,6 +138,13 @@ fn eval_other(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
 }
 
 fn unary(value: &Value, symbol: &str) -> R<Value> {
+    let sign: fn(i128) -> i128 = match symbol {
+        "-" => |micros| -micros,
+        _ => |micros| micros,
+    };
+    if let Some(result) = dates::signed(value, sign) {
+        return result;
+    }
     type_error(format!(
         "bad operand type for unary {symbol}: '{}'",
         value.type_name()

@@ -1,6 +1,7 @@
 //! Splits a template into tokens.
 
 mod literals;
+mod names;
 #[cfg(test)]
 mod tests;
 mod token;

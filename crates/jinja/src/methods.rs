@@ -44,6 +44,10 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
         Value::Object(object) => match &**object {
             Object::Time(_) | Object::Library(_) => library::call(cx, object, name, args),
             Object::Date(date) => of_date(cx, date, name, args),
+            Object::Delta(delta) => {
+                args.none(name)?;
+                Ok(Value::Float(delta.total_seconds()))
+            }
             Object::Cycler { items, at } => container::of_cycler(items, at, name, args),
             Object::Runtime(_) => match object.runtime::<LoopState>() {
                 Some(state) if name == "cycle" => state.cycle(&args.plain),
@@ -73,6 +77,14 @@ fn of_date(cx: &Cx<'_>, date: &Date, name: &str, args: Args) -> R<Value> {
         "isoformat" => {
             let separator = args.bind("isoformat", ["sep"], 0)?.text(0, "T")?;
             cx.rt.text(date.text(separator.chars().next().unwrap_or('T')))
+        }
+        "date" => {
+            args.none(name)?;
+            Ok(Value::object(Object::Date(date.day())))
+        }
+        "toordinal" => {
+            args.none(name)?;
+            Ok(Value::Int(date.ordinal()))
         }
         _ => {
             args.none(name)?;

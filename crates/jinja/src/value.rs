@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod compare;
 pub(crate) mod date;
+pub(crate) mod delta;
 pub(crate) mod dict;
 pub(crate) mod frozen;
 pub(crate) mod iter;
@@ -217,7 +218,10 @@ impl Value {
             Self::Tuple(tuple) => !tuple.items.is_empty(),
             Self::Dict(dict) => dict.len() > 0,
             Self::Range(range) => range.len() > 0,
-            Self::Object(object) => object.len().is_none_or(|len| len > 0),
+            Self::Object(object) => match &**object {
+                Object::Delta(delta) => !delta.is_zero(),
+                object => object.len().is_none_or(|len| len > 0),
+            },
             Self::Big(_) | Self::Iter(_) => true,
         })
     }

@@ -193,6 +193,7 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
         Object::Method { name: own, .. } if name == "__name__" => Some(Value::str(*own)),
         Object::Library(library) => members::constant(library, name),
         Object::Date(date) => date.part(name).map(Value::Int),
+        Object::Delta(delta) => delta.part(name).map(Value::Int),
         _ => None,
     })
 }

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
+use super::dates;
 use crate::{
     exc::{R, type_error},
     format::{escape::write_escaped, printf},
     rt::{ENTRY, Rt},
     value::{
-        Object, Value,
+        Object, Value, compare,
         number::{self, Number},
         operator::Operator,
         sequence::Tuple,
@@ -21,6 +22,9 @@ pub(crate) fn binary(rt: &Rt, op: Operator, left: &Value, right: &Value) -> R<Va
     if !matches!(op, Operator::Mod) || left.as_str().is_none() {
         left.defined()?;
         right.defined()?;
+    }
+    if let Some(result) = dates::calculate(op, left, right) {
+        return result;
     }
     match op {
         Operator::Add => add(rt, left, right),
@@ -48,8 +52,8 @@ fn unsupported(op: Operator, left: &Value, right: &Value) -> R<Value> {
     type_error(format!(
         "unsupported operand type(s) for {}: '{}' and '{}'",
         number::symbol(op),
-        left.type_name(),
-        right.type_name()
+        compare::full_name(left),
+        compare::full_name(right)
     ))
 }
 

@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 
 use crate::{
-    eval::{context::Cx, ops},
+    eval::{context::Cx, dates, ops},
     exc::{R, raise, type_error, value_error},
     text::{ascii_digits, is_space},
     value::{
@@ -22,6 +22,9 @@ const MAX_DIGITS: usize = 4300;
 
 pub(super) fn abs(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("abs")?;
+    if let Some(result) = dates::signed(&value, i128::abs) {
+        return result;
+    }
     number::absolute(cx.rt, &value)
 }
 

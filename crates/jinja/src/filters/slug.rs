@@ -102,21 +102,40 @@ fn plain(rt: &Rt, text: &str, unicode: bool) -> R<String> {
     if unicode {
         return collected(rt, text.nfkc());
     }
-    let ascii = |letter| deunicode::deunicode_char(letter).unwrap_or_default();
-    collected(rt, text.nfkd().flat_map(|letter| ascii(letter).chars()))
+    let mut out = String::new();
+    let mut counted = 0;
+    for letter in text.nfkd() {
+        if letter.is_ascii() {
+            out.push(letter);
+        } else {
+            out.push_str(deunicode::deunicode_char(letter).unwrap_or_default());
+        }
+        if out.len() - counted >= PART {
+            count(rt, out.len(), out.len() - counted)?;
+            counted = out.len();
+        }
+    }
+    Ok(out)
+}
+
+/// Length in bytes of the pieces that are counted.
+const PART: usize = 16 << 10;
+
+/// Counts the last bytes of a string that grows.
+fn count(rt: &Rt, length: usize, added: usize) -> R<()> {
+    rt.fits(length)?;
+    rt.alloc(added)?;
+    rt.step(added as u64 / 8)
 }
 
 /// Collects characters of which there may be many more than in their source.
 fn collected(rt: &Rt, letters: impl Iterator<Item = char>) -> R<String> {
-    const PART: usize = 16 << 10;
     let (mut out, mut counted) = (String::new(), 0);
     for letter in letters {
         out.push(letter);
         if out.len() - counted >= PART {
             counted = out.len();
-            rt.fits(counted)?;
-            rt.alloc(PART)?;
-            rt.step(PART as u64 / 8)?;
+            count(rt, counted, PART)?;
         }
     }
     Ok(out)

@@ -111,27 +111,93 @@ fn take_long<'l>(
     }
 }
 
-/// Splits into words, the space between them, and parts of words that end with a hyphen.
+/// Splits into words, the space between them, dashes between words, and parts of words that end with a hyphen. Only ASCII
+/// has space: words contain no-break spaces.
 fn chunks(letters: &[char], break_on_hyphens: bool) -> VecDeque<&[char]> {
+    let text = Text(letters);
     let mut chunks = VecDeque::new();
-    let letter_at = |index: Option<usize>| index.and_then(|index| letters.get(index).copied());
     let mut start = 0;
-    for (index, letter) in letters.iter().enumerate().skip(1) {
-        let previous = letter_at(index.checked_sub(1));
-        let after_hyphen = break_on_hyphens
-            && previous == Some('-')
-            && letter.is_alphabetic()
-            && letter_at(index.checked_sub(2)).is_some_and(char::is_alphabetic);
-        let same_kind = previous.is_some_and(|previous| previous.is_whitespace() == letter.is_whitespace());
-        if !same_kind || after_hyphen {
-            chunks.extend(letters.get(start..index));
-            start = index;
-        }
+    while start < letters.len() {
+        let end = if text.is(start, is_space) {
+            text.run(start, is_space)
+        } else if break_on_hyphens {
+            text.dashes(start).unwrap_or_else(|| text.word(start))
+        } else {
+            text.run(start, |letter| !is_space(letter))
+        };
+        chunks.extend(letters.get(start..end));
+        start = end;
     }
-    chunks.extend(letters.get(start..).filter(|last| !last.is_empty()));
     chunks
 }
 
+struct Text<'l>(&'l [char]);
+
+impl Text<'_> {
+    fn is(&self, at: usize, matches: impl Fn(char) -> bool) -> bool {
+        self.0.get(at).copied().is_some_and(matches)
+    }
+
+    /// Returns true if the letter `back` letters before `at` matches.
+    fn was(&self, at: usize, back: usize, matches: impl Fn(char) -> bool) -> bool {
+        at.checked_sub(back).is_some_and(|at| self.is(at, matches))
+    }
+
+    /// Returns the end of the letters that match.
+    fn run(&self, start: usize, matches: impl Fn(char) -> bool) -> usize {
+        let rest = self.0.get(start..).unwrap_or_default();
+        start + rest.iter().take_while(|letter| matches(**letter)).count()
+    }
+
+    /// Returns the end of two or more hyphens between words.
+    fn dashes(&self, start: usize) -> Option<usize> {
+        let end = self.run(start, |letter| letter == '-');
+        let follows = self.was(start, 1, is_word_or_mark);
+        (follows && end >= start + 2 && self.is(end, is_word)).then_some(end)
+    }
+
+    /// Returns the end of a word, or of its part with a hyphen.
+    fn word(&self, start: usize) -> usize {
+        let mut end = start + 1;
+        while end < self.0.len() && !self.is(end, is_space) {
+            if self.breaks_at(end) {
+                return end + 1;
+            }
+            if self.dashes(end).is_some() {
+                return end;
+            }
+            end += 1;
+        }
+        end
+    }
+
+    /// Returns true at a hyphen between two letters on each side, one of which may be another hyphen.
+    fn breaks_at(&self, at: usize) -> bool {
+        let hyphen = |letter| letter == '-';
+        let pair = self.was(at, 2, is_letter) || self.was(at, 2, hyphen) && self.was(at, 3, is_letter);
+        let next = self.is(at + 2, is_letter) || self.is(at + 2, hyphen) && self.is(at + 3, is_letter);
+        self.is(at, hyphen) && self.was(at, 1, is_letter) && pair && self.is(at + 1, is_letter) && next
+    }
+}
+
+fn is_space(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | ' ')
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+fn is_letter(letter: char) -> bool {
+    is_word(letter) && !letter.is_numeric()
+}
+
+fn is_word_or_mark(letter: char) -> bool {
+    is_word(letter) || matches!(letter, '!' | '"' | '\'' | '&' | '.' | ',' | '?')
+}
+
 fn is_blank(chunk: &[char]) -> bool {
-    chunk.iter().all(|letter| letter.is_whitespace())
+    chunk
+        .iter()
+        .all(|letter| letter.is_whitespace() || matches!(letter, '\u{1c}'..='\u{1f}'))
 }

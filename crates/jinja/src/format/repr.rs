@@ -38,6 +38,10 @@ pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
                 out.push_str(&date.text(' '));
                 Ok(())
             }
+            Object::Delta(delta) => {
+                out.push_str(&delta.text());
+                Ok(())
+            }
             _ => write_repr(rt, value, out),
         },
         _ => write_repr(rt, value, out),
@@ -207,6 +211,7 @@ fn write_object(rt: &Rt, object: &Object, value: &Value, out: &mut String, path:
         Object::Type(name) => write!(out, "<class '{}'>", class_name(name)),
         Object::Time(time) => write!(out, "{}", time.borrow().text()),
         Object::Date(date) => write!(out, "{}", date.repr()),
+        Object::Delta(delta) => write!(out, "{}", delta.repr()),
         Object::Slice(parts) => {
             out.push_str("slice(");
             write_items(rt, parts, out, path)?;

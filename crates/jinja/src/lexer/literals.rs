@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::token::TokenKind;
+use super::{names, token::TokenKind};
 
 /// Digits with single underscores between them.
 fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
@@ -88,12 +88,16 @@ fn float(text: &str, whole: usize) -> Option<(TokenKind, usize)> {
 /// The reason why the escapes of a string can't be decoded, in Python's words.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidEscape {
-    #[error("'unicodeescape' codec can't decode bytes: \\ at end of string")]
+    #[error("\\ at end of string")]
     AtEnd,
-    #[error("'unicodeescape' codec can't decode bytes: truncated \\{0} escape")]
-    Truncated(char),
-    #[error("'unicodeescape' codec can't decode bytes: named characters are not known")]
-    Named,
+    #[error("truncated \\{0}{digits} escape", digits = "X".repeat(*.1))]
+    Truncated(char, usize),
+    #[error("illegal Unicode character")]
+    TooLarge,
+    #[error("malformed \\N character escape")]
+    Malformed,
+    #[error("unknown Unicode character name")]
+    UnknownName,
 }
 
 /// Resolves the escapes of Python's strings.
@@ -132,14 +136,22 @@ pub(super) fn unescaped(text: &str) -> Result<String, InvalidEscape> {
                     .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
                 let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
                 let Some(code) = code else {
-                    return Err(InvalidEscape::Truncated(letter));
+                    return Err(InvalidEscape::Truncated(letter, width));
                 };
+                if code > u32::from(char::MAX) {
+                    return Err(InvalidEscape::TooLarge);
+                }
                 // A lone surrogate has no character.
                 out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
                 rest = rest.get(width..).unwrap_or_default();
             }
             'N' => {
-                return Err(InvalidEscape::Named);
+                let name = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+                let Some((name, after)) = name.filter(|(name, _)| !name.is_empty()) else {
+                    return Err(InvalidEscape::Malformed);
+                };
+                out.push(names::character(name).ok_or(InvalidEscape::UnknownName)?);
+                rest = after;
             }
             '0'..='7' => {
                 let more = rest
@@ -160,4 +172,25 @@ pub(super) fn unescaped(text: &str) -> Result<String, InvalidEscape> {
     }
     out.push_str(rest);
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_escapes_fail_as_in_python() {
+        for (text, expected) in [
+            (r"\N{X}", r"unknown Unicode character name"),
+            (r"\N{BULLET", r"malformed \N character escape"),
+            (r"\N{}", r"malformed \N character escape"),
+            (r"\Nx", r"malformed \N character escape"),
+            (r"\x1", r"truncated \xXX escape"),
+            (r"\u12", r"truncated \uXXXX escape"),
+            (r"\U0011", r"truncated \UXXXXXXXX escape"),
+            (r"\U00110000", r"illegal Unicode character"),
+        ] {
+            assert_eq!(unescaped(text).unwrap_err().to_string(), expected, "{text}");
+        }
+    }
 }

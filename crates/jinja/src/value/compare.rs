@@ -228,14 +228,37 @@ fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option
         {
             match first.order(second) {
                 Some(order) => Ok(Some(order)),
-                None => type_error("can't compare dates, times and times with an offset"),
+                None if first.is_like(second) => {
+                    type_error("can't compare offset-naive and offset-aware datetimes")
+                }
+                None => type_error(format!(
+                    "can't compare datetime.{} to datetime.{}",
+                    first.type_name(),
+                    second.type_name()
+                )),
             }
+        }
+        (Value::Object(first), Value::Object(second))
+            if let (Object::Delta(first), Object::Delta(second)) = (&**first, &**second) =>
+        {
+            Ok(Some(first.cmp(second)))
         }
         _ => type_error(format!(
             "'{symbol}' not supported between instances of '{}' and '{}'",
-            a.type_name(),
-            b.type_name()
+            full_name(a),
+            full_name(b)
         )),
+    }
+}
+
+/// Returns the name of a type in messages about operators, with the module of dates.
+pub(crate) fn full_name(value: &Value) -> String {
+    let name = value.type_name();
+    match value {
+        Value::Object(object) if matches!(**object, Object::Date(_) | Object::Delta(_)) => {
+            format!("datetime.{name}")
+        }
+        _ => name.to_owned(),
     }
 }
 

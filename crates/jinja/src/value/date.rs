@@ -4,7 +4,8 @@ use std::{cmp::Ordering, fmt::Write as _};
 
 use jiff::civil::{self, DateTime};
 
-use crate::exc::{R, value_error};
+use super::delta::Delta;
+use crate::exc::{R, raise, value_error};
 
 /// A date, or a time of a day with or without an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,14 +149,71 @@ impl Date {
         jiff::fmt::strtime::format(pattern, self.clock).ok()
     }
 
+    /// Returns its time in UTC, in microseconds since the start of the year 1.
+    fn moment(&self) -> i128 {
+        let clock = self.clock.duration_since(DateTime::constant(1, 1, 1, 0, 0, 0, 0));
+        clock.as_micros() - i128::from(self.offset.unwrap_or(0)) * 1_000_000
+    }
+
+    /// Returns true if both are dates, or both are times.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.is_day == other.is_day
+    }
+
+    /// Returns the parts that equal dates share.
+    pub(crate) fn hashed(&self) -> (bool, bool, i128) {
+        (self.is_day, self.offset.is_some(), self.moment())
+    }
+
     /// Returns the order of two values of the same kind.
     pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
-        let moment = |date: &Self| {
-            let offset = jiff::SignedDuration::from_secs(date.offset.unwrap_or(0).into());
-            date.clock.checked_sub(offset).unwrap_or(date.clock)
+        let difference = self.since(other).filter(|_| self.is_like(other))?;
+        Some(difference.cmp(&0))
+    }
+
+    /// Returns the difference in microseconds; `None` if only one has an offset.
+    pub(crate) fn since(&self, other: &Self) -> Option<i128> {
+        (self.offset.is_some() == other.offset.is_some()).then(|| self.moment() - other.moment())
+    }
+
+    /// Adds a duration, or subtracts it with a sign of -1. Dates change by whole days.
+    pub(crate) fn shifted(&self, delta: Delta, sign: i128) -> R<Self> {
+        let micros = if self.is_day {
+            i128::from(delta.days()) * 86_400_000_000
+        } else {
+            delta.micros()
         };
-        let alike = self.is_day == other.is_day && self.offset.is_some() == other.offset.is_some();
-        alike.then(|| moment(self).cmp(&moment(other)))
+        let micros = i64::try_from(micros * sign).ok();
+        let clock = micros.and_then(|micros| {
+            let span = jiff::SignedDuration::from_micros(micros);
+            self.clock.checked_add(span).ok()
+        });
+        match clock.filter(|clock| (1..=9999).contains(&clock.year())) {
+            Some(clock) => Ok(Self {
+                clock,
+                ..self.clone()
+            }),
+            None => raise("OverflowError", "date value out of range"),
+        }
+    }
+
+    /// Returns the day of a time.
+    pub(crate) fn day(&self) -> Self {
+        Self {
+            clock: self.clock.date().to_datetime(civil::Time::midnight()),
+            is_day: true,
+            offset: None,
+        }
+    }
+
+    /// Returns the number of the day; 1 January of year 1 is 1.
+    pub(crate) fn ordinal(&self) -> i64 {
+        let first = civil::Date::constant(1, 1, 1);
+        self.clock.date().duration_since(first).as_hours() / 24 + 1
+    }
+
+    pub(crate) fn is_day(&self) -> bool {
+        self.is_day
     }
 }
 

@@ -86,7 +86,8 @@ fn hash<H: Hasher>(value: &Value, state: &mut H) {
         Value::Bytes(bytes) => bytes.hash(state),
         Value::Tuple(tuple) => tuple.items.iter().for_each(|item| hash(item, state)),
         Value::Object(object) => match &**object {
-            Object::Date(date) => date.repr().hash(state),
+            Object::Date(date) => date.hashed().hash(state),
+            Object::Delta(delta) => delta.hash(state),
             _ => value.address().hash(state),
         },
         other => other.address().hash(state),

@@ -86,7 +86,9 @@ const BYTES: &[&str] = &["decode", "hex", "__len__", "__str__", "__repr__"];
 
 const MARKUP: &[&str] = &["striptags", "unescape", "escape"];
 
-const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "weekday"];
+const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "toordinal", "weekday"];
+
+const DELTA: &[&str] = &["total_seconds"];
 
 const TIME: &[&str] = &["as_timezone", "weekday", "hour", "minute", "second", "nanosecond"];
 
@@ -145,8 +147,8 @@ const LIBRARY: &[&str] = &[
 /// The names of all methods.
 #[cfg(test)]
 pub(crate) const ALL: &[&[&str]] = &[
-    TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, TIME, HOLDING, JOINED, CHANGED, PRINTED, EQUAL,
-    NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
+    TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, DELTA, TIME, HOLDING, JOINED, CHANGED, PRINTED,
+    EQUAL, NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
 ];
 
 /// Finds a method of a value by its name.
@@ -167,7 +169,9 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
         Value::Iter(_) => search(GENERATOR),
         Value::Object(object) => match &**object {
             Object::Time(_) => search(TIME),
+            Object::Date(date) if !date.is_day() => among(&[DATE, &["date"]]),
             Object::Date(_) => search(DATE),
+            Object::Delta(_) => search(DELTA),
             Object::Cycler { .. } => search(CYCLER),
             Object::Runtime(own) => search(own.methods()),
             Object::View(view) if view.kind == ViewKind::Values => search(&["__len__"]),

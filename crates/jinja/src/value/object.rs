@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{Dict, Str, Tuple, Value, date::Date};
+use super::{Dict, Str, Tuple, Value, date::Date, delta::Delta};
 use crate::{
     exc::{R, raise},
     rt::Rt,
@@ -97,6 +97,7 @@ pub(crate) enum Object {
     Type(&'static str),
     Time(RefCell<Time>),
     Date(Date),
+    Delta(Delta),
     /// `time`, `images` and `version`.
     Library(&'static str),
     Slice([Value; 3]),
@@ -119,6 +120,7 @@ impl Object {
             Self::Type(_) => "type",
             Self::Time(_) => "SimpleTime",
             Self::Date(date) => date.type_name(),
+            Self::Delta(_) => "timedelta",
             Self::Library("time") => "TimeModule",
             Self::Library("images") => "Images",
             Self::Library(_) => "Version",
@@ -133,7 +135,7 @@ impl Object {
             Self::Runtime(object) => object.module(),
             Self::Module(_) => Some("jinja2.environment"),
             Self::Time(_) | Self::Library(_) => Some("go_jinja2.ext"),
-            Self::Date(_) => Some("datetime"),
+            Self::Date(_) | Self::Delta(_) => Some("datetime"),
             _ => None,
         }
     }
@@ -163,7 +165,8 @@ impl Object {
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Runtime(a), Self::Runtime(b)) => a.is_same(&**b),
-            (Self::Date(a), Self::Date(b)) => a == b,
+            (Self::Date(a), Self::Date(b)) => a.order(b) == Some(Ordering::Equal),
+            (Self::Delta(a), Self::Delta(b)) => a == b,
             (Self::Type(a), Self::Type(b)) | (Self::Library(a), Self::Library(b)) => a == b,
             _ => false,
         }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod dates;
+#[cfg(test)]
 mod dialect;
 #[cfg(test)]
 mod differ;
@@ -12,6 +14,7 @@ mod language;
 mod limits;
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
 mod paths;
 #[cfg(test)]
 mod shared;

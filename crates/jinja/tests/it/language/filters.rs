@@ -302,3 +302,71 @@ fn encoding_filters_match_jinja() {
         ),
     ]);
 }
+
+#[test]
+fn wordwrap_breaks_at_spaces_of_ascii_and_between_letters() {
+    check(&[
+        (
+            r#"{{ "a\u00a0b c\u00a0d e" | wordwrap(5) }}"#,
+            "a\u{a0}b\nc\u{a0}d e",
+        ),
+        (r#"{{ "a \u00a0 b" | wordwrap(2) }}"#, "a\n b"),
+        (r#"{{ "a\u2003b c" | wordwrap(3) }}"#, "a\u{2003}b\nc"),
+        (
+            r#"{{ "well-known a-b x-ray foo--bar" | wordwrap(6) }}"#,
+            "well-\nknown\na-b\nx-ray\nfoo--\nbar",
+        ),
+        (r#"{{ "aa-bb-cc" | wordwrap(4) }}"#, "aa-\nbb-\ncc"),
+        (r#"{{ "x1-2yz ab-cd1" | wordwrap(5) }}"#, "x1-\n2yz\nab-\ncd1"),
+        (r#"{{ "a--b -- c" | wordwrap(3) }}"#, "a--\nb\n--\nc"),
+        (
+            r#"{{ "--option-name value" | wordwrap(8) }}"#,
+            "--option\n-name\nvalue",
+        ),
+        (r#"{{ "one\ttwo" | wordwrap(4) }}"#, "one\ntwo"),
+        (r#"{{ "wait...--stop" | wordwrap(8) }}"#, "wait...\n--stop"),
+    ]);
+}
+
+#[test]
+fn slugify_keeps_words_apart() {
+    check(&[
+        (r#"{{ "é\nb" | slugify }}"#, "e-b"),
+        (r#"{{ "é\tb" | slugify }}"#, "e-b"),
+        (r#"{{ "ü\u0001x" | slugify }}"#, "u-x"),
+        (r#"{{ "é\u2028b" | slugify }}"#, "e-b"),
+        (r#"{{ "a\u00a0é\u0085b" | slugify }}"#, "a-eb"),
+        (r#"{{ "é\nb" | slugify(allow_unicode=true) }}"#, "é-b"),
+        (r#"{{ "é~b`c^" | slugify }}"#, "e-b-c"),
+    ]);
+}
+
+#[test]
+fn strings_name_characters() {
+    check(&[
+        (r#"{{ "\N{BULLET}" }}"#, "•"),
+        (r#"{{ '\N{bullet} \N{LATIN SMALL LETTER E WITH ACUTE}' }}"#, "• é"),
+        (r#"{{ "\\N{BULLET}" }}"#, r"\N{BULLET}"),
+        (
+            r#"{{ "\N{HANGUL SYLLABLE GAG}\N{CJK UNIFIED IDEOGRAPH-4E00}" }}"#,
+            "각一",
+        ),
+    ]);
+}
+
+#[test]
+fn from_yaml_reads_as_pyyaml_does() {
+    check(&[
+        (r#"{{ "a: |\n  \tx\n  y\n" | from_yaml }}"#, r"{'a': '\tx\ny\n'}"),
+        (r#"{{ "a: >\n  \tx\n  y\n" | from_yaml }}"#, r"{'a': '\tx\ny\n'}"),
+        (r#"{{ "a: |-\n\n  \tx" | from_yaml }}"#, r"{'a': '\n\tx'}"),
+        (r#"{{ "- |\n \tx\n" | from_yaml }}"#, r"['\tx\n']"),
+        (r#"{{ "a: |2\n  \tx\n" | from_yaml }}"#, r"{'a': '\tx\n'}"),
+        (r#"{{ "|\n \tx\n \t\n" | from_yaml | length }}"#, "5"),
+        (r#"{{ "! '1'" | from_yaml + 1 }}"#, "2"),
+        (
+            r#"{{ "[a:[b], {c:}]" | from_yaml }}"#,
+            "[{'a': ['b']}, {'c': None}]",
+        ),
+    ]);
+}
