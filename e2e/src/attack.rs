@@ -2,6 +2,7 @@
 
 pub mod attacks;
 pub mod availability;
+pub mod inputs;
 pub mod memory;
 pub mod requests;
 pub mod tenants;
@@ -40,6 +41,7 @@ pub async fn play(report: &mut Report) -> Result<()> {
         .step("the victim deploys without an attack", async {
             tenants.victim_begins().await?;
             availability::victim_begins(&tenants).await?;
+            inputs::victim_begins(&tenants).await?;
             times.before = measure(&tenants, 1).await?;
             Ok(format!("{} at most", seconds(times.before)))
         })
@@ -58,9 +60,8 @@ pub async fn play(report: &mut Report) -> Result<()> {
         .step("the attacker applies everything", async {
             let others = attacks::start(&tenants).await?;
             running = Some(availability::start(&tenants).await?);
-            Ok(format!(
-                "{others}, and eight that would hold the shares of others"
-            ))
+            inputs::start(&tenants).await?;
+            Ok(format!("{others}, and ten that would hold the shares of others"))
         })
         .await?;
     let running = running.context("the attack is not running")?;
@@ -85,6 +86,12 @@ pub async fn play(report: &mut Report) -> Result<()> {
         .step(
             "no attack holds the shares of others",
             availability::refused(&tenants, &running),
+        )
+        .await?;
+    report
+        .step(
+            "no filter, path or port is the attacker's",
+            inputs::refused(&tenants),
         )
         .await?;
     report

@@ -13,7 +13,7 @@ const TARPITS: usize = 64;
 /// Deployments that never become ready.
 const SLOW: usize = 8;
 /// Addresses that no variable may come from.
-const ADDRESSES: [&str; 8] = [
+const ADDRESSES: [&str; 9] = [
     "http://169.254.169.254/latest/meta-data/",
     "http://168.63.129.16/machine",
     "http://100.100.100.200/latest/",
@@ -22,6 +22,7 @@ const ADDRESSES: [&str; 8] = [
     "http://notification-controller.flux-system.svc.cluster.local./",
     "https://kubernetes.default.svc/api",
     "https://10.96.0.1/api",
+    "https://10.0.0.4:10250/pods",
 ];
 
 /// Applies everything, with the rights of an administrator of a namespace.
@@ -174,6 +175,8 @@ async fn tarpits(tenants: &Tenants) -> Result<()> {
         let repo = tenants.cluster.git.repo(&format!("attack-tarpit-{number}"))?;
         repo.fail(Fault::Hang);
         let source = manifest::git_repository(ATTACKER, &format!("tarpit-{number}"), &repo.url());
+        let (key, value) = super::inputs::FILTERED;
+        let source = source.label(key, value);
         tenants
             .apply(source.spec(json!({"interval": "1s", "timeout": "60m"})))
             .await?;

@@ -147,7 +147,7 @@ fn write_project(repo: &Repo, discriminator: &str, object: &str) -> Result<()> {
     Ok(())
 }
 
-fn secret(namespace: &str, name: &str, data: &Value) -> Value {
+pub(super) fn secret(namespace: &str, name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "stringData": data})
 }
 
@@ -328,7 +328,7 @@ async fn slow_bodies(tenants: &Tenants) -> Result<Vec<TcpStream>> {
         .apply(secret(ATTACKER, "webhook", &json!({"token": "of-the-attacker"})))
         .await?;
     tenants.apply(receiver(ATTACKER)).await?;
-    let path = webhook_path(tenants, ATTACKER).await?;
+    let path = webhook_path(tenants, ATTACKER, "webhook").await?;
     let address = receiver_address(tenants)?;
     let mut slow = Vec::with_capacity(SLOW_BODIES);
     for _ in 0..SLOW_BODIES {
@@ -341,7 +341,7 @@ async fn slow_bodies(tenants: &Tenants) -> Result<Vec<TcpStream>> {
     Ok(slow)
 }
 
-fn receiver_address(tenants: &Tenants) -> Result<String> {
+pub(super) fn receiver_address(tenants: &Tenants) -> Result<String> {
     let controller = tenants
         .cluster
         .find("notification-controller")
@@ -349,17 +349,17 @@ fn receiver_address(tenants: &Tenants) -> Result<String> {
     Ok(controller.addresses().receiver.to_string())
 }
 
-async fn webhook_path(tenants: &Tenants, namespace: &str) -> Result<String> {
+pub(super) async fn webhook_path(tenants: &Tenants, namespace: &str, name: &str) -> Result<String> {
     eventually("the path of the webhook", TIMEOUT, || async {
-        let object = tenants.of(namespace, "Receiver", "webhook").await?;
+        let object = tenants.of(namespace, "Receiver", name).await?;
         let path = object.data.pointer("/status/webhookPath").and_then(Value::as_str);
         Ok(path.context("it has none")?.to_owned())
     })
     .await
 }
 
-async fn webhook_of_victim(tenants: &Tenants) -> Result<()> {
-    let path = webhook_path(tenants, VICTIM).await?;
+pub(super) async fn webhook_of_victim(tenants: &Tenants) -> Result<()> {
+    let path = webhook_path(tenants, VICTIM, "webhook").await?;
     let client = testkit::http::client(None)?;
     let url = format!("http://{}{path}", receiver_address(tenants)?);
     let request = client.post(url).timeout(Duration::from_secs(10)).body("{}");

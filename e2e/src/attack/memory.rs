@@ -34,6 +34,8 @@ pub async fn small_inputs(tenants: &Tenants) -> Result<String> {
                 .await?;
         }
     }
+    super::inputs::locked_keys(tenants).await?;
+    let _ranges = super::inputs::long_ranges(tenants).await?;
     for number in 0..ALERTS {
         let expression = format!("{number}\\pL{{12}}");
         let alert = manifest::alert(
@@ -61,6 +63,8 @@ pub async fn small_inputs(tenants: &Tenants) -> Result<String> {
     }
     let too_large = |_: &str, message: &str| message.contains("too large");
     tenants.failed("KluctlDeployment", "endless", too_large).await?;
+    super::inputs::small_inputs_refused(tenants).await?;
+    super::inputs::identity_of_controller(tenants).await?;
     drop(server);
     // They would keep the attacker's own fetches waiting.
     for (name, repo, _) in &repositories {
@@ -70,7 +74,7 @@ pub async fn small_inputs(tenants: &Tenants) -> Result<String> {
         }
     }
     Ok(format!(
-        "{TIMES} times three repositories, {ALERTS} Alerts, an API server"
+        "{TIMES} times four repositories, {ALERTS} Alerts, an API server, a locked key"
     ))
 }
 

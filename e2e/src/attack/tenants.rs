@@ -16,11 +16,14 @@ use crate::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, root};
 
 pub const VICTIM: &str = "victim";
 pub const ATTACKER: &str = "attacker";
+/// Another namespace of the attacker.
+pub const NEIGHBOUR: &str = "tim";
 pub const API_SERVER: &str = "10.96.0.1";
 /// Flags that the overlay sets, and that controllers of this test need as well.
-const TENANCY: [&str; 3] = [
+const TENANCY: [&str; 4] = [
     "--no-cross-namespace-refs",
     "--default-service-account",
+    "--feature-gates",
     "--max-timeout",
 ];
 
@@ -46,7 +49,7 @@ impl Tenants {
         let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
         plane.install_crds(&root().join("crds")).await?;
         plane.apply(loose_definition()?).await?;
-        for namespace in [NAMESPACE, VICTIM, ATTACKER] {
+        for namespace in [NAMESPACE, VICTIM, ATTACKER, NEIGHBOUR] {
             plane.namespace_named(namespace).await?;
         }
         let overlay = root().join("deploy/overlays").join("default");
@@ -63,6 +66,7 @@ impl Tenants {
         for (namespace, account) in [(VICTIM, "default"), (ATTACKER, "default"), (ATTACKER, "mallory")] {
             plane.apply(admin(namespace, account)).await?;
         }
+        plane.apply(admin_of(NEIGHBOUR, ATTACKER, "mallory")).await?;
         let mallory = plane.service_account_kubeconfig(ATTACKER, "mallory").await?;
         let mallory = testkit::controlplane::client(&mallory).await?;
         let (repo, stored) = (git.repo("victim")?, git.repo("victim-stored")?);
@@ -292,11 +296,16 @@ fn loose_definition() -> Result<Value> {
 }
 
 pub(crate) fn admin(namespace: &str, account: &str) -> Value {
+    admin_of(namespace, namespace, account)
+}
+
+/// Makes a ServiceAccount of the namespace `home` the administrator of a namespace.
+fn admin_of(namespace: &str, home: &str, account: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": format!("admin-{account}"), "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": home}],
     })
 }
 
