@@ -13,11 +13,12 @@ use h2::{
     server::{Builder, SendResponse},
 };
 use http::{HeaderValue, Method, Request as HttpRequest, Response as HttpResponse, StatusCode};
+use limits::{ByteBudget, PermitLimits, RequestQuota, TenantPermits};
 use parking_lot::{Mutex, MutexGuard};
 use prost::Message as _;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
@@ -30,10 +31,18 @@ use crate::{
     proof,
 };
 
+/// Maximum number of connections, which addresses share: the one with the most loses its oldest to an address with fewer.
 const CONNECTIONS: usize = 64;
 const STREAMS: u32 = 4;
-/// Maximum number of answers that are received at the same time: each can have the maximum size of a message.
-const RELAYS: usize = 2;
+/// Answers that are received at the same time, which command lines share: each can have the maximum size of a message.
+const RELAYS: PermitLimits = PermitLimits {
+    quick: 2,
+    reserve: 1,
+    slow: 2,
+    slow_of_tenant: 1,
+    quick_time: Duration::from_secs(5),
+    evict_after: Duration::from_secs(15),
+};
 const HEADER_BYTES: u32 = 16 << 10;
 const WINDOW: u32 = 1 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -47,7 +56,7 @@ pub struct Sessions(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     streams: Mutex<HashMap<String, mpsc::Sender<Question>>>,
-    relays: Semaphore,
+    relays: TenantPermits,
 }
 
 #[derive(Debug)]
@@ -60,7 +69,7 @@ impl Default for Sessions {
     fn default() -> Self {
         Self(Arc::new(Inner {
             streams: Mutex::default(),
-            relays: Semaphore::new(RELAYS),
+            relays: TenantPermits::new(RELAYS),
         }))
     }
 }
@@ -72,12 +81,16 @@ impl Sessions {
             return Ok(None);
         };
         let asking = async {
-            let _one = self.0.relays.acquire().await.map_err(|_| Error::Ended)?;
+            let permit = self.0.relays.acquire(id).await;
             let (answer, answered) = oneshot::channel();
             let repo_key = repo_key.to_owned();
             let asked = stream.send(Question { repo_key, answer }).await;
             asked.map_err(|_| Error::Ended)?;
-            answered.await.map_err(|_| Error::Ended)?.map(Some)
+            tokio::select! {
+                biased;
+                answered = answered => answered.map_err(|_| Error::Ended)?.map(Some),
+                () = permit.evicted().cancelled() => Err(Error::Timeout(permit.elapsed())),
+            }
         };
         timeout(2 * ANSWER, asking)
             .await
@@ -141,24 +154,27 @@ impl Server {
 
     /// Serves until `shutdown`, then closes all connections.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let (slots, tasks) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
+        // Only their number counts.
+        let slots = RequestQuota::new(CONNECTIONS, ByteBudget::undivided(0));
+        let tasks = TaskTracker::new();
         loop {
-            let accepting = async {
-                let slot = Arc::clone(&slots).acquire_owned().await;
-                (slot, listener.accept().await)
-            };
-            let Some((slot, accepted)) = shutdown.run_until_cancelled(accepting).await else {
+            let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await else {
                 break;
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
                 // Out of file descriptors, most likely: let some connections end first.
                 tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let Some(slot) = slots.start(&peer.ip().to_canonical().to_string()) else {
+                tracing::debug!(%peer, "a connection for source overrides was refused: its address has its part of them");
                 continue;
             };
             let (server, shutdown) = (self.clone(), shutdown.child_token());
             tasks.spawn(async move {
                 let connection = timeout(LIFETIME, server.connection(stream, &shutdown));
-                if let Some(Ok(Err(error))) = shutdown.run_until_cancelled(connection).await {
+                let connection = slot.revoked().run_until_cancelled(connection);
+                if let Some(Some(Ok(Err(error)))) = shutdown.run_until_cancelled(connection).await {
                     tracing::debug!(%error, "a connection for source overrides broke off");
                 }
                 shutdown.cancel();
@@ -233,7 +249,7 @@ impl Server {
         let handshake = timeout(HANDSHAKE, self.handshake(reader, stream));
         let mut registered = handshake.await.map_err(|_| Error::Timeout(HANDSHAKE))??;
         loop {
-            let question = tokio::select! {
+            let mut question = tokio::select! {
                 question = registered.questions.recv() => question.ok_or(Error::Ended)?,
                 unasked = reader.message(SHORT_MESSAGE_BYTES) => {
                     return match unasked? {
@@ -243,7 +259,11 @@ impl Server {
                 }
             };
             let asking = timeout(ANSWER, put(&registered.id, &question.repo_key, reader, stream));
-            let answered = asking.await.unwrap_or(Err(Error::Timeout(ANSWER)));
+            let answered = tokio::select! {
+                answered = asking => answered.unwrap_or(Err(Error::Timeout(ANSWER))),
+                // Nobody waits for it any more.
+                () = question.answer.closed() => Err(Error::Ended),
+            };
             let failed = answered.is_err();
             // The receiver may have given up.
             let _ = question.answer.send(answered);

@@ -91,7 +91,7 @@ pub async fn identity_of_controller(tenants: &Tenants) -> Result<()> {
     tenants
         .apply(source.spec(json!({"interval": "10m", "provider": "aws"})))
         .await?;
-    // The account of the attacker has no role; that of the controller is not used instead.
+    // The account of the attacker has no role; the identity of the controller is not used instead.
     let refused = |_: &str, message: &str| message.contains("--default-service-account");
     tenants.failed("GitRepository", "cloud", refused).await?;
     Ok(())

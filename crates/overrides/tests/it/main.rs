@@ -6,7 +6,7 @@ use bytes::Bytes;
 use overrides::{ARTIFACT_BYTES, Answer, Client, Error, Material, OverrideUrl, Server, Sessions};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     time::timeout,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -146,6 +146,43 @@ async fn connections_that_say_nothing_or_nonsense_harm_no_other() {
         server.sessions.ask(&id, "git://h/p").await.unwrap(),
         Some(files(1))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_one_address_leave_some_to_others() {
+    let server = Running::start().await.unwrap();
+    let mut greedy = Vec::new();
+    for _ in 0..64 {
+        let client = Client::connect(server.stream().await.unwrap(), &server.material.ca).await;
+        greedy.push(client.unwrap());
+    }
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(server.address).await.unwrap();
+    let connecting = timeout(TIMEOUT, Client::connect(stream, &server.material.ca));
+    let client = connecting.await.unwrap().unwrap();
+    let id = client.id().to_owned();
+    tokio::spawn(client.serve(CancellationToken::new(), |_| std::future::ready(files(1))));
+    let answer = server.sessions.ask(&id, "git://h/p").await.unwrap();
+    assert_eq!(answer, Some(files(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_line_that_never_answers_delays_no_other() {
+    let server = Running::start().await.unwrap();
+    let client = Client::connect(server.stream().await.unwrap(), &server.material.ca)
+        .await
+        .unwrap();
+    let silent = client.id().to_owned();
+    tokio::spawn(client.serve(CancellationToken::new(), |_| std::future::pending()));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let (sessions, silent) = (server.sessions.clone(), silent.clone());
+        asking.spawn(async move { sessions.ask(&silent, "git://h/p").await });
+    }
+    let id = server.command_line(|_| files(1)).await.unwrap();
+    let answer = timeout(TIMEOUT, server.sessions.ask(&id, "git://h/p")).await;
+    assert_eq!(answer.unwrap().unwrap(), Some(files(1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
