@@ -378,7 +378,14 @@ fn chart_map(metadata: &Metadata, is_root: bool) -> Value {
             ("Enabled", Value::Bool(one.enabled)),
             (
                 "ImportValues",
-                Value::List(imports(&one.import_values).0.as_list().unwrap_or_default()),
+                // Made anew, since the list without imports is nil.
+                Value::list(
+                    imports(&one.import_values)
+                        .0
+                        .as_list()
+                        .unwrap_or_default()
+                        .to_vec(),
+                ),
             ),
             ("Alias", text(&one.alias)),
         ])

@@ -295,7 +295,12 @@ fn copies_of_a_chart_import_values_each() {
         ),
         ("charts/in/charts/deep/values.yaml", "exports: {data: {k: 1}}"),
     ];
-    let output = four(&files, |_| {}).unwrap();
+    let top = (
+        "templates/x.yaml",
+        "# {{ range .Chart.Dependencies }}{{ toJson .ImportValues }}{{ end }}",
+    );
+    let output = four(&[&files[..], &[top]].concat(), |_| {}).unwrap();
+    assert!(output.contains("# [][]\n"), "{output}");
     let line = r#"# 1 [{"Alias":"","Condition":"","Enabled":true,"ImportValues":[{"child":"exports.data","parent":"."}],"Name":"deep","Repository":"","Tags":[],"Version":"1.x"}]"#;
     assert_eq!(output.lines().filter(|one| *one == line).count(), 2, "{output}");
 }
