@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
-    Call, Error, Listing, Remote, Session, SshAlgorithms,
+    Call, Error, Listing, Remote, Resolved, Session, SshAlgorithms,
     announced::Announcements,
     intake::{Intake, Shares},
     remote::ClientTls,
-    session::{Connector, proofs::Proofs},
+    session::{Connector, non_commits::NonCommits, proofs::Proofs},
     ssh::{
         connect::Server,
         reuse::{Access, MAX_IDLE_BY_ALL},
@@ -57,6 +57,7 @@ pub struct Network {
     clients: Arc<Mutex<Clients>>,
     announcements: Announcements,
     proofs: Proofs,
+    non_commits: NonCommits,
     memory: ByteBudget,
     disk: ByteBudget,
     permits: Arc<Semaphore>,
@@ -74,6 +75,7 @@ impl Network {
             clients: Arc::default(),
             announcements: Announcements::default(),
             proofs: Proofs::default(),
+            non_commits: NonCommits::default(),
             memory: limits::process_memory().unwrap_or_else(|| ByteBudget::new(MEMORY)),
             disk: ByteBudget::new(u64::MAX),
             permits: Arc::new(Semaphore::new(MAX_IDLE_BY_ALL)),
@@ -131,7 +133,19 @@ impl Network {
         };
         let clock = call.start_clock(self.runtime.clone(), remote.safe_url());
         let intake = Intake::new(remote.safe_url(), clock.clone(), of_tenant, call.limits.slowest);
-        Session::new(connector, clock, intake, (remote, call), (tenant, &self.proofs))
+        Session::new(
+            connector,
+            clock,
+            intake,
+            (remote, call),
+            (tenant, &self.proofs, &self.non_commits),
+        )
+    }
+
+    /// Returns true if a fetch found that a reference leads to no commit. A range passes over such a tag from then on.
+    #[must_use]
+    pub fn is_no_commit(&self, resolved: &Resolved) -> bool {
+        self.non_commits.has(&resolved.want)
     }
 
     /// Repeats a request for a list of refs. Returns true if the answer is the same, byte for byte: no reference has moved.

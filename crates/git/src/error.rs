@@ -98,6 +98,16 @@ pub enum Error {
     RefusedPath { path: String, why: &'static str },
     #[error("object {id}: {why}")]
     Object { id: String, why: String },
+    #[error(
+        "the ref does not lead to a commit: '{name}' of '{url}' is a {kind}; move it to a commit, or name another one"
+    )]
+    NotACommit {
+        /// Name of the reference, or the given hash.
+        name: String,
+        url: String,
+        /// Kind of the object, as in `blob`.
+        kind: &'static str,
+    },
     #[error("submodules: {0}")]
     Submodules(String),
     #[error("temporary directory: {0}")]

@@ -203,10 +203,15 @@ fn fuzz_ranges_times_tags_are_polled_and_known_hosts_are_bounded() {
         if let Ok(range) = Range::parse(&text) {
             let steps = (10 + range.steps()) * refs.len() as u64;
             let mut polls = 0;
-            let _ = select_polling(&Reference::Semver(range), &refs, || {
-                polls += 1;
-                Ok(())
-            });
+            let _ = select_polling(
+                &Reference::Semver(range),
+                &refs,
+                |_| false,
+                || {
+                    polls += 1;
+                    Ok(())
+                },
+            );
             assert!(polls >= steps / 40_000, "{polls} polls in {steps} steps");
         }
         let hosts = random.text(&["*", "?", "a", "a.io", "[", "]:22", ",", "!", "|1|"], 0..9);

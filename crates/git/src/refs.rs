@@ -201,13 +201,15 @@ impl Resolved {
 /// # Errors
 /// Fails if it matches none, with [`Error::RefNotFound`] or [`Error::NoMatch`].
 pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Error> {
-    select_polling(reference, refs, || Ok(()))
+    select_polling(reference, refs, |_| false, || Ok(()))
 }
 
-/// Does the same as [`select`], and ends with the error of `poll`, which is asked every few milliseconds.
+/// Does the same as [`select`]. A range passes over tags with the objects of `passes_over`. Ends with the error of `poll`, which is asked every
+/// few milliseconds.
 pub(crate) fn select_polling(
     reference: &Reference,
     refs: &[Advertised],
+    passes_over: impl Fn(&str) -> bool,
     poll: impl FnMut() -> Result<(), Error>,
 ) -> Result<Resolved, Error> {
     let find = |full: &str| refs.iter().find(|listed| listed.name == full);
@@ -223,8 +225,11 @@ pub(crate) fn select_polling(
                 .ok_or_else(|| missing("commit".to_owned()));
         }
         Reference::Semver(range) => {
-            let (tag, listed) =
-                newest(range, refs, poll)?.ok_or_else(|| Error::NoMatch(range.to_string()))?;
+            let mut passed = None;
+            let (tag, listed) = newest(range, refs, (&passes_over, &mut passed), poll)?.ok_or_else(|| {
+                let hint = passed.map(|tag| format!(": the tag '{tag}' does not lead to a commit"));
+                Error::NoMatch(format!("{range}{}", hint.unwrap_or_default()))
+            })?;
             return Ok(found(listed, tag.to_owned()));
         }
         Reference::Name(name) => (find(peeled_name(name)), name, format!("ref '{name}'")),
@@ -249,6 +254,7 @@ fn missing(what: String) -> Error {
 fn newest<'a>(
     range: &Range,
     refs: &'a [Advertised],
+    (passes_over, passed): (&impl Fn(&str) -> bool, &mut Option<&'a str>),
     mut poll: impl FnMut() -> Result<(), Error>,
 ) -> Result<Option<(&'a str, &'a Advertised)>, Error> {
     let mut steps = 0;
@@ -270,7 +276,10 @@ fn newest<'a>(
             order.then_with(|| tag.cmp(known.1)).is_gt()
         };
         if newest.as_ref().is_none_or(is_newer) && range.matches(&version) {
-            newest = Some((version, tag, listed));
+            match passes_over(&listed.object) {
+                true => *passed = Some(tag),
+                false => newest = Some((version, tag, listed)),
+            }
         }
     }
     Ok(newest.map(|(_, tag, listed)| (tag, listed)))

@@ -1,6 +1,7 @@
 //! One session with a Git server: list refs, fetch a commit.
 
 mod conversation;
+pub(crate) mod non_commits;
 mod on_branch;
 pub(crate) mod proofs;
 
@@ -39,6 +40,7 @@ use crate::{
     wire::Wire,
 };
 use conversation::Wanted;
+use non_commits::NonCommits;
 use proofs::Proofs;
 
 /// A session with one server about one repository. All methods block, at most until the call's deadline.
@@ -52,6 +54,7 @@ pub struct Session {
     handshake: Option<Handshake>,
     tenant: String,
     proofs: Proofs,
+    non_commits: NonCommits,
 }
 
 pub(crate) enum Connector {
@@ -65,7 +68,7 @@ impl Session {
         clock: Clock,
         intake: Intake,
         (remote, call): (&Remote, &Call),
-        (tenant, proofs): (&str, &Proofs),
+        (tenant, proofs, non_commits): (&str, &Proofs, &NonCommits),
     ) -> Result<Self, Error> {
         let intake = Arc::new(intake);
         let transport = connector.transport(remote, &clock, &intake)?;
@@ -79,6 +82,7 @@ impl Session {
             handshake: None,
             tenant: tenant.to_owned(),
             proofs: proofs.clone(),
+            non_commits: non_commits.clone(),
         })
     }
 
@@ -95,7 +99,8 @@ impl Session {
         self.list(&["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned))
     }
 
-    /// Lists and resolves `reference`. A commit with a branch must be on it; the server is asked if the branch has moved.
+    /// Lists and resolves `reference`. A commit with a branch must be on it; the server is asked if the branch has moved. A range
+    /// passes over tags that were found to lead to no commit by [`Session::fetch`].
     ///
     /// # Errors
     /// Fails as [`Session::list_refs`] does, with [`Error::RefNotFound`], with [`Error::EmptyRepository`] if there is no ref at
@@ -112,7 +117,8 @@ impl Session {
             (None, _) => {}
         }
         let refs = self.list_refs(reference)?;
-        match select_polling(reference, &refs, || self.clock.check()) {
+        let passes_over = |id: &str| self.non_commits.has(id);
+        match select_polling(reference, &refs, passes_over, || self.clock.check()) {
             Err(Error::RefNotFound { what, .. }) => Err(self.not_found(reference, what)),
             Err(Error::NoMatch(range)) if refs.is_empty() => match self.not_found(reference, String::new()) {
                 empty @ Error::EmptyRepository { .. } => Err(empty),
@@ -198,7 +204,18 @@ impl Session {
             Ok((receiver.receive(pack)?, true))
         });
         let objects = received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        Snapshot::open(objects, want, &self.limits, self.intake.reservations())
+        let opened = Snapshot::open(objects, want, &self.limits, self.intake.reservations());
+        opened.map_err(|error| match error {
+            Error::NotACommit { kind, .. } => {
+                self.non_commits.remember(&wanted.want);
+                Error::NotACommit {
+                    name: wanted.name.clone().unwrap_or_else(|| wanted.commit.clone()),
+                    url: self.remote.safe_url(),
+                    kind,
+                }
+            }
+            error => error,
+        })
     }
 
     fn connect_anew(&mut self) -> Result<(), Error> {

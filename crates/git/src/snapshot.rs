@@ -91,13 +91,11 @@ impl Snapshot {
                     snapshot.tag.get_or_insert(id);
                     snapshot.commit = tag.target();
                 }
-                Kind::Tree | Kind::Blob => break,
+                Kind::Tree => return Err(no_commit(id, "tree")),
+                Kind::Blob => return Err(no_commit(id, "blob")),
             }
         }
-        Err(Error::Object {
-            id: id.to_string(),
-            why: "the ref does not lead to a commit".to_owned(),
-        })
+        Err(no_commit(id, "tag of too many others"))
     }
 
     #[must_use]
@@ -316,6 +314,14 @@ fn subject(message: &BStr) -> String {
 
 fn prefix(text: &BStr, chars: usize) -> String {
     text.to_str_lossy().trim().chars().take(chars).collect()
+}
+
+fn no_commit(id: ObjectId, kind: &'static str) -> Error {
+    Error::NotACommit {
+        name: id.to_string(),
+        url: String::new(),
+        kind,
+    }
 }
 
 fn unsent(id: ObjectId) -> Error {

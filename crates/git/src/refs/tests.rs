@@ -227,21 +227,31 @@ fn search_among_many_tags_is_polled_by_its_steps_and_ends_with_the_poll() {
     let refs: Vec<Advertised> = (0..20_000).map(listed).collect();
     let reference = Reference::Semver(Range::parse(&"!=1.0.19999 ".repeat(100)).unwrap());
     let mut polls = 0_u64;
-    let found = select_polling(&reference, &refs, || {
-        polls += 1;
-        Ok(())
-    });
+    let found = select_polling(
+        &reference,
+        &refs,
+        |_| false,
+        || {
+            polls += 1;
+            Ok(())
+        },
+    );
     assert_eq!(found.unwrap().name.as_deref(), Some("1.0.19998"));
     assert!(polls >= 20_000 * 100 / STEPS, "{polls}");
     let mut left = 3;
-    let ended = select_polling(&reference, &refs, || {
-        left -= 1;
-        match left {
-            0 => Err(Error::Cancelled {
-                url: "https://h.io".to_owned(),
-            }),
-            _ => Ok(()),
-        }
-    });
+    let ended = select_polling(
+        &reference,
+        &refs,
+        |_| false,
+        || {
+            left -= 1;
+            match left {
+                0 => Err(Error::Cancelled {
+                    url: "https://h.io".to_owned(),
+                }),
+                _ => Ok(()),
+            }
+        },
+    );
     assert!(matches!(ended, Err(Error::Cancelled { .. })));
 }

@@ -6,6 +6,7 @@ use testkit::GitServer;
 use super::{
     branch, call, fetch,
     fetching::{publish, refusal, tree},
+    own_network,
 };
 
 #[test]
@@ -52,16 +53,60 @@ fn objects_of_another_kind_are_refused() {
     repo.commit("first", &[("file", "a")]).unwrap();
     let blob = repo.rev("main:file").unwrap();
     repo.set_ref("refs/tags/blob", &blob).unwrap();
-    let reference = Selector {
-        tag: Some("blob".to_owned()),
-        ..Selector::default()
-    };
+    repo.annotated_tag("tree", "main^{tree}", "a directory").unwrap();
     let remote = Remote::new(&repo.url()).unwrap();
-    let error = fetch(&remote, &reference.reference().unwrap(), &call())
-        .map(|_| ())
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("the ref does not lead to a commit"),
-        "{error}"
-    );
+    for (name, kind) in [("blob", "blob"), ("tree", "tree")] {
+        let reference = Selector {
+            tag: Some(name.to_owned()),
+            ..Selector::default()
+        };
+        let error = fetch(&remote, &reference.reference().unwrap(), &call())
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        let expected = format!(
+            "the ref does not lead to a commit: '{name}' of '{}' is a {kind}",
+            repo.url()
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
+#[test]
+fn range_passes_over_tags_that_lead_to_no_commit() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("ranges").unwrap();
+    let commit = repo.commit("first", &[("file", "range")]).unwrap();
+    repo.tag("1.0.0", &commit).unwrap();
+    repo.set_ref("refs/tags/1.2.0", &repo.rev("main:file").unwrap())
+        .unwrap();
+    repo.annotated_tag("v1.1.0", "main^{tree}", "a directory")
+        .unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    let network = own_network();
+    let range = |text: &str| {
+        let selector = Selector {
+            semver: Some(text.to_owned()),
+            ..Selector::default()
+        };
+        selector.reference().unwrap()
+    };
+    let resolve = |text: &str| network.open(&remote, &call()).unwrap().resolve(&range(text));
+    let above = tempfile::tempdir().unwrap();
+    for bad in ["1.2.0", "v1.1.0"] {
+        let resolved = resolve("1.x").unwrap();
+        assert_eq!(resolved.name.as_deref(), Some(bad));
+        assert!(!network.is_no_commit(&resolved));
+        let fetched = network
+            .open(&remote, &call())
+            .unwrap()
+            .fetch(&resolved, above.path());
+        let error = fetched.map(drop).unwrap_err().to_string();
+        assert!(error.contains(&format!("'{bad}' of")), "{error}");
+        assert!(network.is_no_commit(&resolved));
+    }
+    assert_eq!(resolve("1.x").unwrap().revision(), format!("1.0.0@sha1:{commit}"));
+    let error = resolve(">1.1.0").unwrap_err().to_string();
+    let expected = "no match found for semver: >1.1.0: the tag '1.2.0' does not lead to a commit";
+    assert_eq!(error, expected);
 }

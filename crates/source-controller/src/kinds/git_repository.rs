@@ -190,22 +190,18 @@ impl Resolve for GitRepositories {
         let remote = self.remote(request, job)?;
         let followed = (&remote, &request.reference);
         let head = self.heads.get(&self.runtime, job, followed, request.age, |left| {
-            let mut session = self
-                .network
-                .open(&remote, &checkout::call(job, left, &request.ssh))?;
-            session.resolve(&request.reference)
+            self.ask_head(request, &remote, job, left)
         });
+        let head = match head {
+            Ok(head) if self.is_passed_over(request, &head) => {
+                self.ask_head(request, &remote, job, job.timeout)
+            }
+            head => head,
+        };
         let head = head.map_err(|error| self.fault(request, &error))?;
-        let fetch = self.fetches.get(shared::FetchKey {
-            namespace: request.namespace.clone(),
-            remote,
-            head: head.clone(),
-            submodules: request.submodules,
-            verify: request.verify.as_ref().map(VerifyRequest::key),
-        });
         Ok(Resolved {
+            fetch: self.shared_fetch(request, remote, head.clone()),
             head,
-            fetch,
             includes: self.read_includes(request)?,
             keys: request
                 .verify
@@ -302,6 +298,32 @@ fn included(include: &GitRepositoryInclude) -> SourceName {
 }
 
 impl GitRepositories {
+    fn ask_head(
+        &self,
+        request: &GitRequest,
+        remote: &Remote,
+        job: &Job,
+        left: Duration,
+    ) -> Result<git::Resolved, git::Error> {
+        let call = checkout::call(job, left, &request.ssh);
+        self.network.open(remote, &call)?.resolve(&request.reference)
+    }
+
+    /// Returns true for a tag in a range that a fetch found to lead to no commit: another one is meant.
+    fn is_passed_over(&self, request: &GitRequest, head: &git::Resolved) -> bool {
+        matches!(request.reference, Reference::Semver(_)) && self.network.is_no_commit(head)
+    }
+
+    fn shared_fetch(&self, request: &GitRequest, remote: Remote, head: git::Resolved) -> shared::Fetch {
+        self.fetches.get(shared::FetchKey {
+            namespace: request.namespace.clone(),
+            remote,
+            head,
+            submodules: request.submodules,
+            verify: request.verify.as_ref().map(VerifyRequest::key),
+        })
+    }
+
     fn remote(&self, request: &GitRequest, job: &Job) -> Result<Remote, Fault> {
         let remote = request.remote.clone();
         if let Some(login) = &request.identity {

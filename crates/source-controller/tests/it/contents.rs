@@ -329,6 +329,9 @@ async fn nothing_is_fetched_again_for_an_unchanged_commit_tag_or_range() {
     let third = repo.commit("third", &[("n", "3")]).unwrap();
     repo.tag("v2.0.0", &third).unwrap();
     repo.tag("non-semver-tag", &third).unwrap();
+    // A range passes over it.
+    let blob = repo.rev("main:n").unwrap();
+    repo.set_ref("refs/tags/v3.0.0", &blob).unwrap();
     repo.set_ref("refs/pull/420/head", &second).unwrap();
     let cases = [
         ("commit", json!({"commit": first}), format!("sha1:{first}")),

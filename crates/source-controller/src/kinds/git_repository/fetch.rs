@@ -21,7 +21,12 @@ use crate::{
     source_kind::{Details, Pack, PackOptions, Verification},
 };
 
+/// Maximum number of tags that a range passes over in one pass, because they lead to no commit.
+const MAX_PASSED_OVER: usize = 10;
+
 pub(crate) struct Fetched {
+    /// The fetched commit; another one than the resolved one, if its tag was passed over.
+    head: git::Resolved,
     pub(super) parts: Vec<Part>,
     pub(super) sparse: Sparse,
     pub(super) included: Includes,
@@ -40,27 +45,36 @@ impl Pack for GitRepositories {
         job: &Job,
         scratch: &Path,
     ) -> Result<Fetched, Fault> {
-        let contents = resolved.fetch.get_or(
-            &self.runtime,
-            job,
-            |_| true,
-            |timeout| {
-                let job = Job {
-                    timeout,
-                    ..job.clone()
-                };
-                self.contents(request, resolved, &job, scratch)
-            },
-        )?;
+        let mut resolved = resolved.clone();
+        let mut fetched = self.fetch_shared(request, &resolved, job, scratch);
+        for _ in 0..MAX_PASSED_OVER {
+            if fetched.is_ok() || !self.is_passed_over(request, &resolved.head) {
+                break;
+            }
+            let remote = self.remote(request, job)?;
+            let head = self.ask_head(request, &remote, job, job.timeout);
+            resolved.head = head.map_err(|error| self.fault(request, &error))?;
+            resolved.fetch = self.shared_fetch(request, remote, resolved.head.clone());
+            fetched = self.fetch_shared(request, &resolved, job, scratch);
+        }
+        let contents = fetched?;
         let parts = contents.parts();
-        let included = self.unpack_includes(request, resolved, (job, scratch), &parts)?;
+        let included = self.unpack_includes(request, &resolved, (job, scratch), &parts)?;
         Ok(Fetched {
+            head: resolved.head,
             sparse: Sparse::new(&request.sparse, &parts)?,
             parts,
             included,
             verification: contents.verification.clone(),
             _contents: contents,
         })
+    }
+
+    fn fetched(fetched: &Fetched, resolved: Resolved) -> Resolved {
+        Resolved {
+            head: fetched.head.clone(),
+            ..resolved
+        }
     }
 
     fn pack(
@@ -83,6 +97,23 @@ impl Pack for GitRepositories {
 }
 
 impl GitRepositories {
+    fn fetch_shared(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        job: &Job,
+        scratch: &Path,
+    ) -> Result<Arc<Contents>, Fault> {
+        let fetch = |timeout| {
+            let job = Job {
+                timeout,
+                ..job.clone()
+            };
+            self.contents(request, resolved, &job, scratch)
+        };
+        resolved.fetch.get_or(&self.runtime, job, |_| true, fetch)
+    }
+
     fn contents(
         &self,
         request: &GitRequest,
