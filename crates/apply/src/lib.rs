@@ -65,7 +65,7 @@ pub use owner::{Labels, Membership, Owner, Proof};
 pub use prune::{
     Confirmation, DeletionOptions, DeletionOrder, DeletionOutcome, Pruned, delete_all, delete_orphans, prune,
 };
-pub use readiness::{WaitOptions, Waited, is_ready_at_once, readiness, wait_ready};
+pub use readiness::{WaitOptions, Waited, ends_by_deletion, is_ready_at_once, readiness, wait_ready};
 pub use reconcile::{InventoryStore, ReconcileOptions, Reconciled, reconcile};
 pub use searched::SearchedKinds;
 pub use select::{KeepReason, Orphan, Selection, keep_reason, select};

@@ -14,6 +14,10 @@ use yaml::Value;
 #[derive(Debug, Clone, Copy)]
 pub struct WaitOptions {
     pub limit: Duration,
+    /// True if the object exists at the start, as it was just applied.
+    pub existed: bool,
+    /// True if an object that is gone has ended ([`ends_by_deletion`]).
+    pub ends_by_deletion: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +77,19 @@ pub fn is_ready_at_once(vocabulary: &Vocabulary, reference: &ObjectRef, object: 
         }
 }
 
-/// Waits until an object is ready. An object that does not exist yet is waited for too.
+/// Returns true for an object that its controller deletes some time after its end: a Job with `ttlSecondsAfterFinished`, also of the groups
+/// that took over the kind and the field, or a Workflow of Argo with `ttlStrategy`.
+#[must_use]
+pub fn ends_by_deletion(object: &Value) -> bool {
+    let field = match object.get("kind").and_then(Value::as_str) {
+        Some("Job") => "ttlSecondsAfterFinished",
+        Some("Workflow") => "ttlStrategy",
+        _ => return false,
+    };
+    object.pointer(&["spec", field]).is_some_and(|ttl| !ttl.is_null())
+}
+
+/// Waits until an object is ready. An object that does not exist yet is waited for too, unless it existed before.
 pub async fn wait_ready(
     cluster: &Cluster,
     vocabulary: &Vocabulary,
@@ -94,11 +110,13 @@ async fn poll_ready(
 ) -> Result<Waited, Error> {
     let deadline = Instant::now() + options.limit;
     let mut pause = Duration::from_millis(50);
-    let (mut existed, mut last) = (false, vec![format!("{reference} does not exist")]);
+    let (mut existed, mut ends_by_deletion) = (options.existed, options.ends_by_deletion);
+    let mut last = vec![format!("{reference} does not exist")];
     loop {
         match cluster.get(reference).await {
             Ok(Some(object)) => {
                 existed = true;
+                ends_by_deletion |= self::ends_by_deletion(&object);
                 let readiness = readiness(cluster, vocabulary, &object, false).await?;
                 if !readiness.errors.is_empty() {
                     return Ok(Waited::Failed(readiness.errors));
@@ -108,6 +126,7 @@ async fn poll_ready(
                 }
                 last = readiness.warnings;
             }
+            Ok(None) if existed && ends_by_deletion => return Ok(Waited::Ready(Vec::new())),
             Ok(None) if existed => return Ok(Waited::Disappeared),
             Ok(None) => {}
             Err(Error::Cancelled) => return Ok(Waited::Cancelled),

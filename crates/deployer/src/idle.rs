@@ -17,5 +17,5 @@ pub mod search;
 mod state;
 mod unchanged;
 
-pub use state::{Ages, DeploymentStates, KnownDeployment, LastDeployment};
-pub use unchanged::{KnownObjects, UnchangedPasses, spec_fingerprint};
+pub use state::{Ages, DeploymentStates, FailedAttempt, KnownDeployment, LastDeployment};
+pub use unchanged::{KnownObjects, UnchangedPasses, fingerprint, spec_fingerprint};

@@ -157,6 +157,11 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
     /// See [`runtime::Reconciler::event_metadata`].
     fn event_metadata(status: &Self::Status) -> BTreeMap<String, String>;
 
+    /// Returns the period after which a failed deployment is repeated. Default: the retry interval.
+    fn redeploys_after(object: &Self::Object) -> Duration {
+        Self::spec(object).retry
+    }
+
     /// Decides if there is anything to do, before the source is asked.
     fn start(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Start<Self>> + Send;
 

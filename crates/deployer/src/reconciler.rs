@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::Fault;
+use api::{Class, Fault};
 use kube::api::DynamicObject;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
 
@@ -15,6 +15,7 @@ use crate::{
     idle::{UnchangedPasses, spec_fingerprint},
     kind::{Acted, Inputs, NewRevision, UnchangedSource, in_time, record_holds},
     removal,
+    working::retried_after,
 };
 
 /// The objects of a pass, the decision about them, and its results.
@@ -161,6 +162,20 @@ impl<K: DeployKind> DeployReconciler<K> {
         last.objects.is_empty() || in_time(last.objects.are_unchanged(), slot, last.timeout).await
     }
 
+    /// Returns the fault of a pass that ended outside of its steps. One that ended a deployment is not retried with backoff: that would repeat
+    /// hooks and deletions.
+    fn of_attempt(&self, object: &K::Object, fault: &Fault) -> Fault {
+        let (key, states) = (key::<K>(object), &self.kind.parts().states);
+        if fault.class != Class::Retry {
+            states.forget_attempt(&key);
+            return fault.clone();
+        }
+        let later = retried_after(fault.clone(), K::redeploys_after(object));
+        let has_failed = states.fail_attempt(&key, Some(later.clone()));
+        states.end_pass(&key);
+        if has_failed { later } else { fault.clone() }
+    }
+
     fn forget_object(&self, key: &ObjectKey) {
         self.kind.parts().states.forget(key);
         self.unchanged.forget(key);
@@ -201,6 +216,7 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
     }
 
     fn faulted(&self, object: &K::Object, fault: &Fault) -> Outcome<K::Status> {
+        let fault = &self.of_attempt(object, fault);
         let outcome = self.kind.faulted(object, fault, &now());
         self.kind.observe_outcome(object, &outcome);
         outcome
@@ -223,6 +239,9 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
                 self.steps(pass).await
             }
         };
+        if !pass.cancel.is_cancelled() {
+            self.kind.parts().states.end_pass(&pass.key());
+        }
         self.kind.observe_outcome(pass.object, &outcome);
         outcome
     }

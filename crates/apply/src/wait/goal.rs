@@ -10,7 +10,7 @@ use objects::{
 use yaml::Value;
 
 use super::{CustomHealth, HealthRules};
-use crate::Owner;
+use crate::{Owner, ends_by_deletion};
 
 /// Time after which an object without a status is checked again.
 const RECHECK: SignedDuration = SignedDuration::from_secs(5);
@@ -84,15 +84,6 @@ impl Goal<'_> {
             _ => None,
         }
     }
-}
-
-/// Returns true for a Job that its controller deletes some time after its end.
-fn ends_by_deletion(object: &Value) -> bool {
-    let is_job = object.get("kind").and_then(Value::as_str) == Some("Job");
-    is_job
-        && object
-            .pointer(&["spec", "ttlSecondsAfterFinished"])
-            .is_some_and(|ttl| !ttl.is_null())
 }
 
 async fn health(cluster: &Cluster, owner: &Owner, reference: &ObjectRef, object: &Value) -> Health {
@@ -172,6 +163,10 @@ mod tests {
             (
                 json!({"kind": "Pod", "spec": {"ttlSecondsAfterFinished": 0}}),
                 false,
+            ),
+            (
+                json!({"kind": "Workflow", "spec": {"ttlStrategy": {"secondsAfterCompletion": 5}}}),
+                true,
             ),
         ] {
             assert_eq!(

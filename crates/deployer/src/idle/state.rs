@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api::Fault;
 use apply::AppliedVersions;
 use objects::ObjectId;
 use parking_lot::Mutex;
@@ -18,6 +19,40 @@ pub struct Ages {
     /// Time since the cluster was last compared with the rendered objects.
     pub since_compared: Option<Duration>,
     pub since_validated: Option<Duration>,
+    /// The last deployment, if it is to be repeated.
+    pub failed: Option<FailedAttempt>,
+}
+
+impl Ages {
+    /// Returns true if the last deployment wanted the same, failed, and is not due again: hooks, deletions and waits are repeated at this
+    /// period alone, not by the passes in between. The schedule has jitter, so the last tenth of the period counts as passed.
+    #[must_use]
+    pub fn is_early(&self, wanted: u64, period: Duration) -> bool {
+        let same = self.failed.filter(|failed| failed.wanted == wanted);
+        same.is_some_and(|failed| failed.age < period.mul_f32(0.9))
+    }
+}
+
+/// A deployment that failed, or broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Fingerprint of the objects and the spec that it deployed.
+    pub wanted: u64,
+    /// Time since its end.
+    pub age: Duration,
+}
+
+#[derive(Debug)]
+struct Attempt {
+    wanted: u64,
+    /// The start, or the end if it ended.
+    at: Instant,
+    /// True until its pass has ended, or was cancelled: the work of a cancelled pass may go on for a moment, and its results are not noted.
+    is_running: bool,
+    /// True if nothing is to be repeated.
+    is_over: bool,
+    /// The fault that ended it as a whole.
+    fault: Option<Fault>,
 }
 
 /// Time after which a deployment searches every kind again; it varies by a tenth.
@@ -66,6 +101,7 @@ struct Entry {
     sweep: Option<Instant>,
     /// True from the beginning of a deployment until it ended without errors.
     is_deploying: bool,
+    attempt: Option<Attempt>,
 }
 
 impl Entry {
@@ -93,6 +129,13 @@ impl DeploymentStates {
         Ages {
             since_compared: entry.and_then(|entry| entry.compared).map(|then| then.elapsed()),
             since_validated: entry.and_then(|entry| entry.validated).map(|then| then.elapsed()),
+            failed: entry
+                .and_then(|entry| entry.attempt.as_ref())
+                .filter(|attempt| !attempt.is_over)
+                .map(|attempt| FailedAttempt {
+                    wanted: attempt.wanted,
+                    age: attempt.at.elapsed(),
+                }),
         }
     }
 
@@ -147,6 +190,51 @@ impl DeploymentStates {
         let known = entry.known();
         entry.sweep = None;
         known.map_or(LastDeployment::Unknown, LastDeployment::Known)
+    }
+
+    /// Notes that a pass begins to deploy the objects and the spec with this fingerprint. Until it succeeds, it counts as failed.
+    pub fn begin_attempt(&self, key: &ObjectKey, wanted: u64) {
+        self.0.lock().entry(key.clone()).or_default().attempt = Some(Attempt {
+            wanted,
+            at: Instant::now(),
+            is_running: true,
+            is_over: false,
+            fault: None,
+        });
+    }
+
+    /// Notes that there is nothing to repeat: the deployment succeeded, or is superseded.
+    pub fn forget_attempt(&self, key: &ObjectKey) {
+        let mut entries = self.0.lock();
+        if let Some(attempt) = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut()) {
+            attempt.is_over = true;
+        }
+    }
+
+    /// Notes that the deployment of the running pass failed, as a whole by the fault if there is one. Returns false if it had none.
+    pub fn fail_attempt(&self, key: &ObjectKey, fault: Option<Fault>) -> bool {
+        let mut entries = self.0.lock();
+        let attempt = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut());
+        let Some(attempt) = attempt.filter(|attempt| attempt.is_running) else {
+            return false;
+        };
+        (attempt.is_over, attempt.at, attempt.fault) = (false, Instant::now(), fault);
+        true
+    }
+
+    /// Notes the end of a pass.
+    pub(crate) fn end_pass(&self, key: &ObjectKey) {
+        let mut entries = self.0.lock();
+        if let Some(attempt) = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut()) {
+            attempt.is_running = false;
+        }
+    }
+
+    /// Returns the fault by which the last deployment failed as a whole.
+    pub fn attempt_fault(&self, key: &ObjectKey) -> Option<Fault> {
+        let entries = self.0.lock();
+        let attempt = entries.get(key)?.attempt.as_ref()?;
+        attempt.fault.clone().filter(|_| !attempt.is_over)
     }
 
     /// Returns the knowledge of the last deployment, while nothing is deployed.
@@ -222,5 +310,25 @@ mod tests {
         assert!(memory.take_seen(&key).is_empty());
         memory.forget(&key);
         assert_eq!(memory.ages(&key), Ages::default());
+    }
+
+    #[test]
+    fn failed_deployment_is_early_until_its_period_ends_or_it_wants_something_else() {
+        let (states, key) = (DeploymentStates::default(), ObjectKey::new("apps", "shop"));
+        let (long, short) = (Duration::from_secs(3600), Duration::ZERO);
+        assert!(!states.fail_attempt(&key, None) && !states.ages(&key).is_early(7, long));
+        states.begin_attempt(&key, 7);
+        let fault = Fault::retry(api::Reason::Timeout, "too slow");
+        // The result of a pass that exceeded its timeout may come before the fault.
+        states.forget_attempt(&key);
+        assert!(!states.ages(&key).is_early(7, long));
+        assert!(states.fail_attempt(&key, Some(fault.clone())));
+        states.end_pass(&key);
+        assert!(!states.fail_attempt(&key, None));
+        assert_eq!(states.attempt_fault(&key), Some(fault));
+        let ages = states.ages(&key);
+        assert!(ages.is_early(7, long) && !ages.is_early(7, short) && !ages.is_early(8, long));
+        states.forget_attempt(&key);
+        assert!(!states.ages(&key).is_early(7, long));
     }
 }

@@ -137,6 +137,13 @@ pub fn spec_fingerprint(object: &impl ResourceExt) -> u64 {
     hasher.finish()
 }
 
+/// Returns a fingerprint of everything that a deployment depends on. Pure.
+pub fn fingerprint(value: impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use kube::api::DynamicObject;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::GoDuration;
+use apply::WaitOptions;
 use kluctl::{
     annotations,
     hooks::{self, Hook, Phase, Rollout},
@@ -78,8 +79,12 @@ pub(super) async fn run(pass: &mut ItemPass<'_, '_>, hooks: &[ItemHook<'_>], pha
             .apply(hook.manifest, hook.reference, hook.position, true)
             .await;
         if applied && hook.hook.wait && !pass.run.options.no_wait && !pass.run.options.dry_run {
-            let limit = hook.timeout.unwrap_or(pass.run.options.readiness_timeout);
-            let succeeded = pass.wait_for(hook.reference, limit).await;
+            let options = WaitOptions {
+                limit: hook.timeout.unwrap_or(pass.run.options.readiness_timeout),
+                existed: true,
+                ends_by_deletion: apply::ends_by_deletion(hook.manifest),
+            };
+            let succeeded = pass.wait_for(hook.reference, options).await;
             ended.push((hook, succeeded));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use apply::WaitOptions;
 use kluctl::{
     Item, ObjectSelector, annotations,
     hooks::{Phase, Rollout},
@@ -42,12 +43,13 @@ async fn all(pass: &mut ItemPass<'_, '_>) {
         .collect();
     let whole = pass.run.options.only.is_none();
     let to_wait_for = if whole {
-        resolve(pass, &item.wait_readiness_objects).await
+        let named = resolve(pass, &item.wait_readiness_objects).await;
+        named.into_iter().map(|reference| (reference, false)).collect()
     } else {
         Vec::new()
     };
-    if whole {
-        for reference in resolve(pass, &item.delete_objects).await {
+    for reference in resolve(pass, &item.delete_objects).await {
+        if pass.run.options.chooses(&reference) {
             pass.delete(&reference).await;
         }
     }
@@ -83,7 +85,7 @@ async fn all(pass: &mut ItemPass<'_, '_>) {
 async fn apply_all(
     pass: &mut ItemPass<'_, '_>,
     rest: Vec<(usize, &Value, &ObjectRef)>,
-    mut to_wait_for: Vec<ObjectRef>,
+    mut to_wait_for: Vec<(ObjectRef, bool)>,
 ) {
     for (position, manifest, reference) in rest {
         if pass.run.session.is_aborted() {
@@ -91,19 +93,24 @@ async fn apply_all(
         }
         let applied = pass.apply(manifest, reference, position, false).await;
         let waits = pass.item.wait_readiness || meta::flag(manifest, annotations::WAIT_READINESS);
-        if applied && waits && !to_wait_for.contains(reference) {
-            to_wait_for.push(reference.clone());
+        if applied && waits && !to_wait_for.iter().any(|(other, _)| other == reference) {
+            to_wait_for.push((reference.clone(), apply::ends_by_deletion(manifest)));
         }
     }
     if pass.run.options.no_wait || pass.run.options.dry_run {
         return;
     }
-    for reference in to_wait_for {
+    let limit = pass.run.options.readiness_timeout;
+    for (reference, ends_by_deletion) in to_wait_for {
         if pass.run.session.is_aborted() || pass.stopped {
             return;
         }
-        pass.wait_for(&reference, pass.run.options.readiness_timeout)
-            .await;
+        let options = WaitOptions {
+            limit,
+            existed: ends_by_deletion,
+            ends_by_deletion,
+        };
+        pass.wait_for(&reference, options).await;
     }
 }
 

@@ -1,7 +1,5 @@
 //! The pass over one item: its objects are applied, deleted and waited for one by one, and its outcome grows.
 
-use std::time::Duration;
-
 use apply::{AppliedObject, Request, WaitOptions, Waited};
 use kluctl::Item;
 use objects::{Ignore, ObjectRef};
@@ -196,19 +194,14 @@ impl ItemPass<'_, '_> {
         }
     }
 
-    pub(super) async fn wait_for(&mut self, reference: &ObjectRef, limit: Duration) -> bool {
+    pub(super) async fn wait_for(&mut self, reference: &ObjectRef, options: WaitOptions) -> bool {
         let what = format!("Waiting for {reference} to get ready...");
         self.run.tell(&Event::Waiting {
             item: &self.name,
             what: &what,
         });
         let mut denied = false;
-        let messages = match self
-            .run
-            .session
-            .wait_ready(reference, WaitOptions { limit })
-            .await
-        {
+        let messages = match self.run.session.wait_ready(reference, options).await {
             Ok(Waited::Ready(warnings)) => {
                 for warning in warnings {
                     self.warning(ObjectError::of(reference, warning));

@@ -109,10 +109,14 @@ async fn object(
     let parsed = hooks::parse(manifest);
     result.errors.extend(about(parsed.errors));
     result.warnings.extend(about(parsed.warnings));
+    let is_hook = parsed.hook.is_some();
     if is_ready || parsed.hook.is_some_and(|hook| !hook.stays()) {
         return Ok(());
     }
     let Some(found) = found else {
+        if is_hook && apply::ends_by_deletion(manifest) {
+            return Ok(());
+        }
         let unreadable = live.unreadable.get(reference);
         let message = unreadable.map_or_else(|| "object not found".to_owned(), ToString::to_string);
         result.errors.push(ObjectError::of(reference, message));

@@ -48,7 +48,7 @@ use act::CommandResults;
 use build::Built;
 use consumer::FluxKluctlDeployment;
 pub use controller::Controller;
-use plan::{Decision, Deploy, Period};
+use plan::{Decision, Deploy, Period, Prune};
 use report::Report;
 use source::ProjectSource;
 use status::Failure;
@@ -231,6 +231,16 @@ impl DeployKind for Controller {
         built: &Built,
         decision: Decision,
     ) -> Result<(), Fault> {
+        let key = pass.key();
+        if decision.is_early
+            && let Some(fault) = self.parts.states.attempt_fault(&key)
+        {
+            return Err(fault);
+        }
+        if matches!(decision.deploy, Deploy::Apply(_)) || decision.prune == Prune::Run {
+            let wanted = facts::wanted(&draft.object, &built.hash, self.is_dry_run(&draft.object));
+            self.parts.states.begin_attempt(&key, wanted);
+        }
         let object = &mut draft.object;
         let discriminator = built.discriminator().filter(|text| !text.is_empty());
         if self.is_dry_run(object) || discriminator.is_none() {
@@ -259,7 +269,16 @@ impl DeployKind for Controller {
         built: &Built,
         decision: Decision,
     ) -> Result<CommandResults, Fault> {
-        self.deploy(pass, source, built, decision).await
+        let done = self.deploy(pass, source, built, decision).await;
+        let (key, states) = (pass.key(), &self.parts.states);
+        match &done {
+            Err(fault) if fault.reason == api::Reason::Progressing => states.forget_attempt(&key),
+            Err(fault) => drop(states.fail_attempt(&key, Some(fault.clone()))),
+            Ok(done) if done.has_failed() => drop(states.fail_attempt(&key, None)),
+            Ok(_) if decision.is_early => {}
+            Ok(_) => states.forget_attempt(&key),
+        }
+        done
     }
 
     fn report(

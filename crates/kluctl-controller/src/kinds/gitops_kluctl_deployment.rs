@@ -80,6 +80,10 @@ impl DeployKind for Controller {
         }
     }
 
+    fn redeploys_after(object: &KluctlDeployment) -> Duration {
+        plan::redeploys_after(&object.spec)
+    }
+
     fn is_suspended(object: &KluctlDeployment) -> bool {
         object.spec.suspend && !requests::is_pending(object)
     }
@@ -158,6 +162,9 @@ impl DeployKind for Controller {
         match draft.kind() {
             None | Some(RequestKind::Reconcile) => {
                 let dry_run = self.is_dry_run(&draft.object);
+                // Somebody who asks for a reconciliation waits for no interval.
+                let failed = ages.failed.filter(|_| draft.kind().is_none());
+                let ages = Ages { failed, ..ages };
                 Decision::Reconcile(plan::due(&draft.object, &built.hash, dry_run, ages, now))
             }
             Some(kind) => Decision::Requested(kind),

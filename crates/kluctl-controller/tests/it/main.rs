@@ -43,6 +43,7 @@ mod panicking;
 mod poison;
 mod removing;
 mod removing_by_labels;
+mod repeating;
 mod requests;
 mod rights;
 mod scope;

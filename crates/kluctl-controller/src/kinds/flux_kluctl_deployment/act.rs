@@ -57,6 +57,12 @@ pub struct CommandResults {
     pub(super) confirmed: bool,
 }
 
+impl CommandResults {
+    pub(super) fn has_failed(&self) -> bool {
+        failed(&self.deploy) || failed(&self.prune)
+    }
+}
+
 struct Deployment<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,

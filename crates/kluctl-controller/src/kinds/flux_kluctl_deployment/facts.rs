@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use api::{Reason, Time, annotation, condition_type, conditions, kluctl::KluctlDeployment};
-use deployer::{idle::Ages, schedule::since};
+use deployer::{
+    idle::{Ages, fingerprint},
+    schedule::since,
+};
 use kube::ResourceExt;
 
 use super::{
@@ -32,17 +35,28 @@ pub(crate) fn facts<'a>(
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
+    let failed = deploy.filter(|last| {
+        let is_same = last.objects_hash.as_deref() == Some(hash);
+        let is_failure = failure_of(Some(last)).is_some() || failure_of(prune).is_some();
+        let retry = spec::retry_interval(spec).mul_f32(0.9);
+        is_same && is_failure && since(last.time.0, now) < retry
+    });
+    let spec_changed = status.and_then(|status| status.observed_generation) != object.metadata.generation;
+    let deploy_requested = unhandled(
+        annotation::DEPLOY_REQUESTED_AT,
+        status.and_then(|status| status.last_handled_deploy_at.as_ref()),
+    );
+    let is_early = ages.is_early(wanted(object, hash, dry_run), spec::retry_interval(spec))
+        || failed.is_some() && !spec_changed && !deploy_requested;
     Facts {
+        is_early,
         hash,
         last_deploy: deploy.map(|last| LastDeploy {
             hash: last.objects_hash.as_deref().unwrap_or_default(),
             failed: failure_of(Some(last)).is_some(),
         }),
-        spec_changed: status.and_then(|status| status.observed_generation) != object.metadata.generation,
-        deploy_requested: unhandled(
-            annotation::DEPLOY_REQUESTED_AT,
-            status.and_then(|status| status.last_handled_deploy_at.as_ref()),
-        ),
+        spec_changed,
+        deploy_requested,
         reconcile_requested: unhandled(
             annotation::RECONCILE_REQUESTED_AT,
             status.and_then(|status| status.last_handled_reconcile_at.as_ref()),
@@ -65,6 +79,12 @@ pub(crate) fn facts<'a>(
         }),
         last_validate_failed: failure_of(validate).is_some(),
     }
+}
+
+/// Returns the fingerprint of a deployment: it is repeated at once if anything of this changes.
+pub(crate) fn wanted(object: &KluctlDeployment, hash: &str, dry_run: bool) -> u64 {
+    let request = object.annotations().get(annotation::DEPLOY_REQUESTED_AT);
+    fingerprint((hash, object.metadata.generation, request, dry_run))
 }
 
 /// Returns true if the last pass came to the deployment, by the reason of Ready.

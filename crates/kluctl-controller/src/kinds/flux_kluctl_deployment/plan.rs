@@ -59,6 +59,8 @@ pub(crate) struct Facts<'a> {
     pub validate_period: Period,
     pub since_validated: Option<Duration>,
     pub last_validate_failed: bool,
+    /// True if the last deployment of the same failed, and is not due again.
+    pub is_early: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +108,8 @@ pub struct Decision {
     pub deploy: Deploy,
     pub prune: Prune,
     pub validate: Validate,
+    /// True if a failed deployment is left for later: hooks, deletions and waits are not repeated by any pass.
+    pub is_early: bool,
 }
 
 #[must_use]
@@ -115,10 +119,14 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
         deploy,
         prune: prune(facts, deploy),
         validate: validate(facts, deploy),
+        is_early: facts.is_early && !facts.reconcile_requested,
     }
 }
 
 fn deploy(facts: &Facts<'_>) -> Deploy {
+    if facts.is_early && !facts.reconcile_requested {
+        return Deploy::Nothing;
+    }
     let Some(last) = facts.last_deploy else {
         return Deploy::Apply(ApplyReason::NeverDeployed);
     };
@@ -150,6 +158,7 @@ fn deploy(facts: &Facts<'_>) -> Deploy {
 fn prune(facts: &Facts<'_>, deploy: Deploy) -> Prune {
     match deploy {
         _ if !facts.prune => Prune::Disabled,
+        _ if facts.is_early && !facts.reconcile_requested => Prune::NotNow,
         Deploy::Apply(_) => Prune::Run,
         _ if facts.last_prune_failed => Prune::Run,
         // Each deployment is followed by its pruning, so there should be none: a look takes a list of every kind.
@@ -162,6 +171,9 @@ fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
     // A dry run deploys nothing that could be validated.
     if !facts.validate || facts.dry_run {
         return Validate::Disabled;
+    }
+    if facts.is_early && !facts.reconcile_requested {
+        return Validate::IfDeployed;
     }
     let Some(since) = facts.since_validated else {
         return Validate::Run;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    Reason,
+    Fault, Reason,
     kluctl::gitops::{KluctlDeployment, RequestKind, TargetKey},
 };
 use deployer::key;
@@ -91,6 +91,8 @@ impl Controller {
             failure: None,
             after_deployment: None,
             unpruned: false,
+            deploy_failed: false,
+            validated: false,
         };
         let applied = match decision {
             Decision::Reconcile(due) => {
@@ -140,24 +142,29 @@ impl Commands<'_, '_> {
             tracing::info!(hash = self.built.hash, "deployment is not approved");
         }
         let is_same = self.status.last_objects_hash.as_deref() == Some(self.built.hash.as_str());
-        if !due.deploy && !is_same {
+        if !due.deploy && !is_same && !due.early {
             // The next drift detection compares all objects.
             self.controller.parts.states.take_seen(&self.key);
+        }
+        let states = &self.controller.parts.states;
+        if due.deploy {
+            states.begin_attempt(&self.key, due.wanted);
         }
         let done = if due.deploy && !is_announced {
             self.announced(due, is_same).await
         } else {
             self.due_commands(due, is_same).await
         };
-        if let Err(error) = done {
-            let reason = match error {
-                engine::Error::Interrupted => Reason::Progressing,
-                _ => Reason::DeployFailed,
-            };
-            self.failure = Some((reason, error.to_string()));
-            self.status.last_objects_hash = None;
-        } else {
+        if !due.early && !self.deploy_failed {
             self.note_hash(due.deploy);
+        }
+        match done {
+            Err(error) => self.note_failure(&error, due),
+            Ok(()) if due.early => {
+                let fault = states.attempt_fault(&self.key);
+                self.failure = fault.map(|fault| (fault.reason, fault.message));
+            }
+            Ok(()) => {}
         }
         self.status.observed_generation = self.object.metadata.generation;
         let failure = self.failure.take();
@@ -168,6 +175,47 @@ impl Commands<'_, '_> {
                 .map(|(_, text)| text.clone()),
             failure,
             result_id: None,
+        }
+    }
+
+    /// Notes an error that ended the commands. Objects that were deployed before it are not deployed again because of it.
+    fn note_failure(&mut self, error: &engine::Error, due: plan::Due) {
+        let reason = match error {
+            engine::Error::Interrupted => Reason::Progressing,
+            _ => Reason::DeployFailed,
+        };
+        self.failure = Some((reason, error.to_string()));
+        if self.deploy_failed {
+            self.status.last_objects_hash = None;
+        } else if due.deploy && self.object.spec.validate && !self.validated {
+            // The result of an earlier validation says nothing about them.
+            self.status.last_validate_result = None;
+        }
+    }
+
+    /// Deploys, and notes if that is to be repeated.
+    async fn deploy_once(&mut self) -> Result<(), engine::Error> {
+        let deployed = self.deploy(false).await;
+        let states = &self.controller.parts.states;
+        self.deploy_failed = deployed.is_err();
+        match deployed {
+            Err(engine::Error::Interrupted) => {
+                states.forget_attempt(&self.key);
+                Err(engine::Error::Interrupted)
+            }
+            Err(error) => {
+                let fault = Fault::retry(Reason::DeployFailed, error.to_string());
+                states.fail_attempt(&self.key, Some(fault));
+                Err(error)
+            }
+            Ok(done) if self.unpruned || done.error.is_some() => {
+                states.fail_attempt(&self.key, None);
+                Ok(())
+            }
+            Ok(_) => {
+                states.forget_attempt(&self.key);
+                Ok(())
+            }
         }
     }
 
@@ -187,14 +235,15 @@ impl Commands<'_, '_> {
 
     async fn due_commands(&mut self, due: plan::Due, is_same: bool) -> Result<(), engine::Error> {
         if due.deploy {
-            self.deploy(false).await?;
+            self.deploy_once().await?;
         }
         if !self.object.spec.validate {
             self.status.last_validate_result = None;
         } else if due.validate {
             self.validate(false).await?;
+            self.validated = true;
         }
-        self.detect_drift(due.deploy || !is_same).await
+        self.detect_drift(due.deploy || !is_same && !due.early).await
     }
 
     /// Notes the hash of the objects, and the approved one, unless one-time overrides have their part in it.

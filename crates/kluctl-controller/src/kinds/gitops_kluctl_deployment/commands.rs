@@ -55,6 +55,9 @@ pub(super) struct Commands<'a, 'p> {
     pub(super) after_deployment: Option<AfterDeployment>,
     /// True if orphans may be left because a kind could not be listed, other than for missing rights.
     pub(super) unpruned: bool,
+    /// True if the deployment ended with an error as a whole.
+    pub(super) deploy_failed: bool,
+    pub(super) validated: bool,
 }
 
 impl<'a> Commands<'a, '_> {

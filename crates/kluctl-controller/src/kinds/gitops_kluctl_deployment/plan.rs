@@ -9,7 +9,7 @@ use api::{
     },
 };
 use deployer::{
-    idle::Ages,
+    idle::{Ages, fingerprint},
     schedule::{self, since},
 };
 use jiff::Timestamp;
@@ -39,6 +39,10 @@ pub struct Due {
     pub(crate) validate: bool,
     /// True if a deployment is due, and not approved.
     pub(crate) unapproved: bool,
+    /// True if a failed deployment is due again, but not yet.
+    pub(crate) early: bool,
+    /// Fingerprint of the deployment.
+    pub(crate) wanted: u64,
 }
 
 /// Decides about the rendered objects, whose hash is `hash`.
@@ -53,10 +57,14 @@ pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ag
         ended(status.last_deploy_result.as_ref(), Some("commandInfo"))
             .is_none_or(|end| since(end, now) >= period)
     });
-    let is_left = !dry_run && (is_unpruned(object) || made_dry_run(&status));
+    let deployed = ended(status.last_deploy_result.as_ref(), Some("commandInfo"));
+    let is_retried = deployed.is_none_or(|end| since(end, now) >= redeploys_after(spec).mul_f32(0.9));
+    let is_left = !dry_run && (is_unpruned(object) && is_retried || made_dry_run(&status));
     let wanted = is_new || is_approval || is_changed || is_overdue || is_left;
     let unapproved = wanted && spec.manual && approved != hash;
-    let deploy = wanted && !unapproved;
+    let fingerprint = fingerprint((hash, object.metadata.generation, approved, dry_run));
+    let early = wanted && !unapproved && ages.is_early(fingerprint, redeploys_after(spec));
+    let deploy = wanted && !unapproved && !early;
     // A dry run deploys nothing that could be validated, if nothing was deployed before.
     let is_due =
         since_validated(&status, ages, now).is_none_or(|since| since >= spec::validate_interval(spec));
@@ -67,7 +75,15 @@ pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ag
         deploy,
         validate,
         unapproved,
+        early,
+        wanted: fingerprint,
     }
+}
+
+/// Returns the period after which a failed deployment is repeated. Validation is repeated sooner, and deploys nothing.
+pub(crate) fn redeploys_after(spec: &KluctlDeploymentSpec) -> Duration {
+    let interval = spec::interval(spec);
+    spec::deploy_interval(spec).map_or(interval, |period| interval.min(period))
 }
 
 /// Returns true if a rendered target replaces the one in the status before it is deployed. A removal deletes the objects with the discriminator
@@ -162,8 +178,11 @@ pub(crate) fn next(
     let deploy = until_deployment(object, status, now);
     let validated = since_validated(status, ages, now).filter(|_| spec.validate);
     let validate = left(spec::validate_interval(spec), validated);
+    let failed = ages.failed.map(|failed| failed.age);
+    let unpruned = deployed.filter(|_| has_errors(status.last_deploy_result.as_ref()) && spec.prune);
+    let retry = left(redeploys_after(spec), failed.or(unpruned));
     let not_ready_for = (spec.validate && is_unready(status)).then(|| deployed.unwrap_or(Duration::MAX));
-    schedule::next_pass(spec::interval(spec), [deploy, validate], not_ready_for)
+    schedule::next_pass(spec::interval(spec), [deploy, validate, retry], not_ready_for)
 }
 
 /// Returns the time until a deployment is due by `deployInterval`; `None` if none ever is.
@@ -293,14 +312,19 @@ mod tests {
             json_patch(&mut change, &more);
             due_after(change)
         };
-        assert_eq!(failed(true, json!({})), (true, true), "orphans are left");
-        assert_eq!(failed(false, json!({})), (false, false));
+        assert_eq!(failed(true, json!({})), (false, false), "at the interval");
+        let due = json!({ "spec": { "interval": "1m" } });
+        assert_eq!(failed(true, due.clone()), (true, true), "orphans are left");
+        assert_eq!(failed(false, due), (false, true));
         assert_eq!(
-            failed(true, json!({ "spec": { "deployMode": "poke-images" } })),
-            (false, false)
+            failed(
+                true,
+                json!({ "spec": { "interval": "1m", "deployMode": "poke-images" } })
+            ),
+            (false, true)
         );
         assert_eq!(
-            failed(true, json!({ "spec": { "manual": true } })),
+            failed(true, json!({ "spec": { "interval": "70s", "manual": true } })),
             (false, false),
             "not approved"
         );
@@ -314,6 +338,29 @@ mod tests {
         assert_eq!(due_after(manual), (false, false), "deployed before");
         let unready = json!({ "status": { "lastValidateResult": { "errors": [{}] } } });
         assert_eq!(due_after(unready), (false, true));
+    }
+
+    #[test]
+    fn failed_deployment_is_repeated_at_the_interval_and_for_changes() {
+        let object = object(&json!({ "status": { "lastObjectsHash": null } }));
+        let after = |seconds: u64, hash: &str| {
+            let wanted = due(&object, "h", false, Ages::default(), &now()).wanted;
+            let age = Duration::from_secs(seconds);
+            let failed = Some(deployer::idle::FailedAttempt { wanted, age });
+            let due = due(
+                &object,
+                hash,
+                false,
+                Ages {
+                    failed,
+                    ..Ages::default()
+                },
+                &now(),
+            );
+            (due.deploy, due.early)
+        };
+        assert_eq!((after(0, "h"), after(269, "h")), ((false, true), (false, true)));
+        assert_eq!((after(270, "h"), after(0, "x")), ((true, false), (true, false)));
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn facts_are_read_from_status_annotations_and_memory() {
         Ages {
             since_compared: second,
             since_validated: second,
+            failed: None,
         },
         &now(),
     );

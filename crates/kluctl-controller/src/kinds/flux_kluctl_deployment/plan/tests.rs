@@ -26,6 +26,7 @@ fn quiet() -> Facts<'static> {
         validate_period: Period::Every(HOUR),
         since_validated: Some(MINUTE),
         last_validate_failed: false,
+        is_early: false,
     }
 }
 
@@ -41,19 +42,44 @@ fn work_decides_about_a_rendered_project() {
         deploy: Deploy::Apply(why),
         prune: Prune::Run,
         validate: Validate::Run,
+        is_early: false,
     };
     let nothing = Decision {
         deploy: Deploy::Nothing,
         prune: Prune::NotNow,
         validate: Validate::IfDeployed,
+        is_early: false,
     };
     let compare = Decision {
         deploy: Deploy::Compare,
         prune: Prune::NotNow,
         validate: Validate::IfDeployed,
+        is_early: false,
+    };
+    let early = Decision {
+        is_early: true,
+        ..nothing
     };
     let cases: Vec<(&str, Decision, Decision)> = vec![
         ("quiet", with(|_| {}), nothing),
+        (
+            "failed a moment ago",
+            with(|f| {
+                f.is_early = true;
+                f.last_deploy = Some(LastDeploy {
+                    hash: "h",
+                    failed: true,
+                });
+                f.last_prune_failed = true;
+                f.last_validate_failed = true;
+            }),
+            early,
+        ),
+        (
+            "never deployed, failed a moment ago",
+            with(|f| (f.is_early, f.last_deploy) = (true, None)),
+            early,
+        ),
         (
             "never deployed",
             with(|f| f.last_deploy = None),
