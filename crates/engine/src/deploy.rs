@@ -39,6 +39,7 @@ pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
 pub use prune::{RemoveOptions, delete, delete_labelled, prune, prune_discriminator};
+pub(crate) use selector::existing;
 pub use validate::{ValidationPolling, validate, validate_besides, validate_until};
 
 use crate::{Error, Event, Listener, PARALLEL, progress::tell};

@@ -10,6 +10,7 @@ use objects::{ObjectId, ObjectRef};
 use super::{
     live,
     owner::{VOCABULARY, owner},
+    selector::existing,
     words,
 };
 use crate::Error;
@@ -34,6 +35,7 @@ pub struct CompareOptions<'a> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
     pub missing: HashSet<ObjectId>,
+    /// Objects that an apply would change, or that are to be deleted and exist.
     pub changed: HashSet<ObjectId>,
     /// Objects with the discriminator that are not rendered, if they were searched.
     pub orphans: Vec<ObjectRef>,
@@ -131,6 +133,12 @@ pub async fn compare(
             Err(error) => comparison
                 .errors
                 .push(ObjectError::of(reference, error.to_string())),
+        }
+    }
+    for selector in rendered.items.iter().flat_map(|item| &item.delete_objects) {
+        match existing(cluster, selector).await {
+            Ok(found) => comparison.changed.extend(found.iter().map(ObjectRef::id)),
+            Err(error) => comparison.errors.push(ObjectError::general(error.to_string())),
         }
     }
     if cluster.cancellation().is_cancelled() {

@@ -1,5 +1,6 @@
 //! The objects that an item names, to delete them or to wait for them.
 
+use cluster::Cluster;
 use kluctl::ObjectSelector;
 use objects::ObjectRef;
 
@@ -22,6 +23,23 @@ pub(super) async fn select(run: &Run<'_>, selector: &ObjectSelector) -> Result<V
         return Err(SelectError::UnknownKind(unknown(selector)));
     }
     Ok(refs)
+}
+
+/// Returns the existing objects that a selector names.
+pub(crate) async fn existing(
+    cluster: &Cluster,
+    selector: &ObjectSelector,
+) -> Result<Vec<ObjectRef>, cluster::Error> {
+    let (group, kind) = (selector.group.as_deref(), selector.kind.as_deref());
+    let namespace = selector.namespace.as_deref();
+    let mut found = apply::resolve_kinds(cluster, group, kind, namespace, &selector.name).await?;
+    let mut exists = Vec::with_capacity(found.len());
+    for reference in &found {
+        exists.push(cluster.get(reference).await?.is_some());
+    }
+    let mut exists = exists.into_iter();
+    found.retain(|_| exists.next().unwrap_or_default());
+    Ok(found)
 }
 
 /// Returns the message of kluctl for an unknown kind, which is the same for deletions.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cluster::Cluster;
-use objects::ObjectRef;
+use kluctl::{ObjectSelector, Rendered, annotations};
+use objects::{ObjectRef, meta};
 use parking_lot::Mutex;
 
 /// Maximum number of recorded objects: requests for more of them are not cheaper than another render.
@@ -37,6 +38,7 @@ impl ExternalReads {
         (!reads.other).then(|| ReadObjects {
             cluster: cluster.clone(),
             objects: reads.objects.clone(),
+            absent: Vec::new(),
         })
     }
 
@@ -55,23 +57,49 @@ impl ExternalReads {
     }
 }
 
-/// The objects that a render read by their names, in the versions that it saw.
+/// The objects that a render read by their names, in the versions that it saw, and those that its deployment deletes.
 #[derive(Debug, Clone)]
 pub struct ReadObjects {
     /// The cluster, under the identity that read them.
     cluster: Cluster,
     objects: Vec<ReadObject>,
+    /// The objects that delete lists name.
+    absent: Vec<ObjectSelector>,
 }
 
 impl ReadObjects {
+    /// Adds the objects that a deployment deletes, by their marks or by delete lists. They are unchanged while they don't exist.
+    #[must_use]
+    pub fn with_absent(mut self, rendered: &Rendered) -> Self {
+        let marked = rendered
+            .objects()
+            .filter(|object| meta::flag(object, annotations::DELETE));
+        let marked = marked.filter_map(|object| ObjectRef::of(object).ok());
+        self.objects.extend(marked.map(|reference| ReadObject {
+            reference,
+            version: None,
+        }));
+        let lists = rendered.items.iter().flat_map(|item| &item.delete_objects);
+        self.absent.extend(lists.cloned());
+        self
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.objects.is_empty() && self.absent.is_empty()
     }
 
     /// Returns true if all objects still have the versions that were read, with one request for each. They are read under the same
     /// identity, so that a right which was taken away is a change, and so is any error.
     pub async fn are_unchanged(&self) -> bool {
+        for selector in &self.absent {
+            if !crate::deploy::existing(&self.cluster, selector)
+                .await
+                .is_ok_and(|found| found.is_empty())
+            {
+                return false;
+            }
+        }
         for ReadObject { reference, version } in &self.objects {
             let read = self.cluster.read_since(reference, version.as_deref()).await;
             let is_same = read.is_ok_and(|found| {

@@ -7,6 +7,7 @@
     reason = "helpers of tests, too, fail by panicking"
 )]
 
+mod absent;
 mod decoding;
 mod deploying;
 mod events;

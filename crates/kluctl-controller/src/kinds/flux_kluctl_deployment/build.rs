@@ -132,14 +132,15 @@ impl Controller {
         }
         let hash = kluctl::objects_hash(rendered.objects());
         let discriminator = rendered.target.discriminator.as_deref();
+        let outside = rendering.external_reads.objects_of(&target.cluster);
         Ok(Built {
+            outside: outside.map(|read| read.with_absent(&rendered)),
             previous: discriminators::previous(pass.object.status.as_ref(), discriminator),
             cluster,
             identity: target.identity,
             rendered,
             hash,
             involved: external.pinned.list(),
-            outside: rendering.external_reads.objects_of(&target.cluster),
             record: recording.take(),
         })
     }

@@ -241,6 +241,8 @@ impl Controller {
             let patch = patch.map(|patch| yaml::Value::from_json(serde_json::Value::Object(patch)));
             origin.overrides_patch = patch;
         }
+        let outside = options.external_reads.objects_of(&target.cluster);
+        let outside = outside.map(|read| read.with_absent(&rendered));
         let built = Built {
             cluster,
             identity: target.identity,
@@ -253,7 +255,7 @@ impl Controller {
                 revision: project.revision.clone(),
                 commit: project.commit.clone(),
                 record: recording.take(),
-                outside: options.external_reads.objects_of(&target.cluster),
+                outside,
             },
         };
         draft.status.last_prepare_error = None;
