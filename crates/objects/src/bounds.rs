@@ -144,7 +144,7 @@ fn patterns_are_bounded_before_they_are_parsed() {
         "\\w".repeat(40_000),
         "[\\pL]".repeat(10_000),
         "a".repeat(1 << 20),
-        "(?:a{1000}){1000}".to_owned(),
+        "\\pL{1000}".to_owned(),
     ] {
         let error = timed(|| Pattern::new(&pattern).err());
         assert_eq!(error, Some(PatternError::TooLarge));

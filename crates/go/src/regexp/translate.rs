@@ -3,6 +3,8 @@
 
 mod classes;
 
+use std::collections::HashMap;
+
 use super::RegexpError;
 
 fn error(problem: &'static str, text: &str) -> RegexpError {
@@ -24,6 +26,7 @@ pub(super) fn translate(expression: &str, not_boundary: &'static str) -> Result<
         atom: None,
         repeats: 0,
         not_boundary,
+        properties: HashMap::new(),
     };
     while let Some(c) = translator.peek() {
         translator.step(c)?;
@@ -61,6 +64,8 @@ struct Translator<'t> {
     /// The highest product of nested repetition counts in the innermost group.
     repeats: u32,
     not_boundary: &'static str,
+    /// The names of properties so far, as crate regex has them.
+    properties: HashMap<String, Option<String>>,
 }
 
 /// Go's highest repetition count, also of the product of nested ones.

@@ -169,6 +169,27 @@ fn generators_end_at_the_limit_of_objects() {
 }
 
 /// Builds an object in block style with a patch and a replacement of one of its fields by another.
+#[test]
+fn large_numbers_print_as_in_the_original() {
+    for (number, printed) in [
+        ("-9223372036854775809", "-9.223372036854776e+18"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("12345678901234567890.0", "12345678901234567000"),
+        ("12345678901234567890", "12345678901234567890"),
+        ("18446744073709551616", "1.8446744073709552e+19"),
+        ("9007199254740993", "9007199254740993"),
+        ("1e18", "1000000000000000000"),
+        ("1e20", "1e+20"),
+    ] {
+        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, n: {number}}}");
+        let found = built(&[
+            ("d/kustomization.yaml", "resources: [r.yaml]"),
+            ("d/r.yaml", &object),
+        ]);
+        assert!(found.contains(&format!("\nn: {printed}\n")), "{number}: {found}");
+    }
+}
+
 fn replaced(patch: &str, from: &str, to: &str) -> String {
     let object = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n  namespace: one\nm:\n  n: 1\n";
     let targets = format!("[{{select: {{kind: A}}, fieldPaths: [{to}]}}]");
@@ -490,7 +511,7 @@ fn products_of_a_kustomization_are_counted() {
 
 #[test]
 fn patterns_of_a_build_share_one_limit() {
-    let images = (0..300).map(|n| format!(r"{{name: '\w{{200}}x{n}', newTag: z}}, "));
+    let images = (0..300).map(|n| format!(r"{{name: '\pL{{90}}x{n}', newTag: z}}, "));
     let kustomization = format!("resources: [r.yaml]\nimages: [{}]", images.collect::<String>());
     assert_eq!(
         built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", OBJECT)]),

@@ -124,7 +124,9 @@ impl Translator<'_> {
         let (negated, name) = name
             .strip_prefix('^')
             .map_or((letter, name), |name| (!letter, name));
-        let Some(found) = property(name) else {
+        let canonical = name.to_lowercase().replace([' ', '_', '-'], "");
+        let known = self.properties.entry(canonical);
+        let Some(found) = known.or_insert_with_key(|name| property(name)).clone() else {
             return Err(error("invalid character class range", self.from(start)));
         };
         match found.as_str() {
@@ -221,24 +223,22 @@ fn codes(out: &mut String, low: u32, high: u32) {
 }
 
 /// Returns the name of a class of Unicode as crate regex has it, empty for the class of surrogates. Go knows the categories and scripts, by
-/// their names in any case, and no other properties.
-fn property(name: &str) -> Option<String> {
-    let known = |class: &str| regex::Regex::new(&format!(r"\p{{{class}}}")).is_ok();
-    let separators = [' ', '_', '-'];
-    let canonical: String = name.to_lowercase().replace(separators, "");
+/// their names in any case, and no other properties. `canonical` is in lower case and has no separators.
+fn property(canonical: &str) -> Option<String> {
+    let known = |class: &str| regex_automata::util::syntax::parse(&format!(r"\p{{{class}}}")).is_ok();
     if !canonical.bytes().all(|byte| byte.is_ascii_alphabetic()) || canonical.starts_with("is") {
         return None;
     }
-    match canonical.as_str() {
+    match canonical {
         "cs" | "surrogate" => return Some(String::new()),
-        "any" | "ascii" | "assigned" => return Some(canonical),
+        "any" | "ascii" | "assigned" => return Some(canonical.to_owned()),
         _ => {}
     }
     let category = format!("gc={canonical}");
     if known(&category) {
         return Some(category);
     }
-    let is_code = canonical.len() == 4 && !SHORT_SCRIPTS.contains(&canonical.as_str());
+    let is_code = canonical.len() == 4 && !SHORT_SCRIPTS.contains(&canonical);
     let script = format!("sc={canonical}");
     (!is_code && known(&script)).then_some(script)
 }
