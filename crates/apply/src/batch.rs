@@ -17,8 +17,8 @@ use yaml::Value;
 
 use crate::{
     AppliedObject, AppliedVersions, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query,
-    Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, concurrent,
-    fetch, stages, wait_all,
+    Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, assumed,
+    concurrent, fetch, stages, wait_all,
 };
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -35,6 +35,9 @@ pub struct BatchOptions<'a> {
     /// The versions of objects that equalled their manifests in earlier passes: they are not applied, and are read from the cache of the
     /// API server.
     pub seen: Option<&'a AppliedVersions>,
+    /// The objects that may exist. If set, the others are not read before they are applied, and neither are those whose state is remembered
+    /// in `seen` ([`Query::assumes`]).
+    pub assumes: Option<&'a [ObjectRef]>,
 }
 
 impl Default for BatchOptions<'_> {
@@ -45,6 +48,7 @@ impl Default for BatchOptions<'_> {
             trial: false,
             stage_timeout: STAGE_TIMEOUT,
             seen: None,
+            assumes: None,
         }
     }
 }
@@ -156,7 +160,7 @@ pub async fn apply_all(
         orphans: None,
         renamed: &HashSet::new(),
         seen: options.seen,
-        assumes: None,
+        assumes: options.assumes,
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
@@ -241,7 +245,11 @@ impl Batch<'_> {
         let mut done: HashMap<usize, ObjectOutcome> = seen.collect();
         if self.options.trial && !self.session.options.dry_run {
             let open = items.iter().filter(|item| !done.contains_key(&item.position.1));
-            done.extend(trial::run(self.session, open.copied().collect()).await);
+            let open: Vec<Item<'_>> = open.copied().collect();
+            // An apply of one object is its own trial.
+            if open.len() > 1 {
+                done.extend(trial::run(self.session, open).await);
+            }
             let is_refused = done.values().any(|outcome| outcome.result.is_err());
             if is_refused {
                 set.outcomes.extend(in_order(items, done));
@@ -288,6 +296,9 @@ impl Batch<'_> {
     /// Returns the outcome of an object in a version that equalled the manifest before.
     fn seen(&self, item: Item<'_>) -> Option<ObjectOutcome> {
         let (session, reference) = (self.session, item.reference);
+        if session.live.is_assumed(reference) {
+            return None;
+        }
         let live = session.live.get(reference)?;
         let is_same = self.options.seen?.is_same(&reference.id(), item.manifest, &live);
         let is_applied = session.owner.treatment(item.manifest, Some(&live)) == Treatment::Apply;
@@ -295,8 +306,29 @@ impl Batch<'_> {
         (is_same && is_left).then(|| outcome(reference, Ok(Action::Unchanged), Some(live)))
     }
 
+    /// Applies an object that was not read onto its assumed state. If that can't be done, it is read, and `None` returned: it may say itself
+    /// that it is not to be applied.
+    async fn assumed(&self, item: Item<'_>) -> Option<ObjectOutcome> {
+        let (session, reference) = (self.session, item.reference);
+        if !session.live.is_assumed(reference) {
+            return None;
+        }
+        if matches!(treat(session, item), Ok(Treatment::Apply)) {
+            let request = request(item);
+            if let Some(applied) = assumed::apply(session, request).await {
+                session.definitions.note(item.manifest, true);
+                return Some(applied_outcome(session, item, applied));
+            }
+        }
+        let read = assumed::read(session, reference).await;
+        read.err().map(|failed| outcome(reference, Err(failed), None))
+    }
+
     async fn one(&self, item: Item<'_>) -> ObjectOutcome {
         let (session, reference) = (self.session, item.reference);
+        if let Some(done) = self.assumed(item).await {
+            return done;
+        }
         match treat(session, item) {
             Err(failed) => return outcome(reference, Err(failed), None),
             Ok(Treatment::Apply) => {}
@@ -313,26 +345,31 @@ impl Batch<'_> {
                 return outcome(reference, result, None);
             }
         }
-        let request = Request {
-            manifest: item.manifest,
-            reference,
-            rules: &[],
-            position: item.position,
-            always: false,
-        };
-        match session.apply(request).await {
-            Ok(applied) => {
-                let action = action(session, item, &applied);
-                ObjectOutcome {
-                    warnings: applied.warnings,
-                    ..outcome(reference, Ok(action), Some(applied.object))
-                }
-            }
+        match session.apply(request(item)).await {
+            Ok(applied) => applied_outcome(session, item, applied),
             Err(mut failed) => ObjectOutcome {
                 warnings: std::mem::take(&mut failed.warnings),
                 ..outcome(reference, Err(failed), None)
             },
         }
+    }
+}
+
+fn request<'a>(item: Item<'a>) -> Request<'a> {
+    Request {
+        manifest: item.manifest,
+        reference: item.reference,
+        rules: &[],
+        position: item.position,
+        always: false,
+    }
+}
+
+fn applied_outcome(session: &Session<'_>, item: Item<'_>, applied: AppliedObject) -> ObjectOutcome {
+    let action = action(session, item, &applied);
+    ObjectOutcome {
+        warnings: applied.warnings,
+        ..outcome(item.reference, Ok(action), Some(applied.object))
     }
 }
 

@@ -93,6 +93,8 @@ struct ManifestSets;
 impl ManifestKind for ManifestSets {
     type Object = ManifestSet;
     type Status = ManifestSetStatus;
+    /// The revision: the generation of the object.
+    type Source = String;
 
     const FINALIZER: &'static str = "finalizers.weir.test";
     const FIELD_MANAGER: &'static str = "manifest-set";
@@ -107,10 +109,14 @@ impl ManifestKind for ManifestSets {
                 timeout: Duration::from_secs(60),
                 suspend: spec.suspend,
             },
+            wait_timeout: Duration::from_secs(30),
             prune: true,
             wait: spec.wait,
             force: false,
+            trial: false,
+            allow_empty: false,
             delete: true,
+            awaits_deletion: false,
             account: spec.service_account_name.as_deref(),
             kube_config: None,
         }
@@ -125,19 +131,22 @@ impl ManifestKind for ManifestSets {
         }
     }
 
-    fn is_current(&self, _: &runtime::ObjectKey, _: &str) -> bool {
+    fn revision(source: &String) -> &str {
+        source
+    }
+
+    fn is_current(&self, _: &runtime::ObjectKey, _: &String) -> bool {
         true
     }
 
-    async fn manifests(&self, pass: &Pass<'_, ManifestSet>) -> Result<Manifests, Fault> {
+    async fn source(&self, pass: &Pass<'_, ManifestSet>) -> Result<String, Fault> {
+        let generation = pass.object.metadata.generation.unwrap_or_default();
+        Ok(format!("generation-{generation}"))
+    }
+
+    async fn manifests(&self, pass: &Pass<'_, ManifestSet>, _: &String) -> Result<Manifests, Fault> {
         let objects = pass.object.spec.manifests.iter().cloned();
-        Ok(Manifests {
-            revision: format!(
-                "generation-{}",
-                pass.object.metadata.generation.unwrap_or_default()
-            ),
-            objects: objects.map(yaml::Value::from_json).collect(),
-        })
+        Ok(Manifests::new(objects.map(yaml::Value::from_json).collect()))
     }
 }
 

@@ -25,8 +25,12 @@ pub trait Consumer: Send + Sync + 'static {
     const LINK_SPEC: &'static [&'static str] = &["sourceRef", "dependsOn"];
 
     /// The fields of `status` that [`Consumer::links`] reads. Watches keep no others.
-    const LINK_STATUS: &'static [&'static str] =
-        &["observedGeneration", "conditions", "lastAttemptedRevision"];
+    const LINK_STATUS: &'static [&'static str] = &[
+        "observedGeneration",
+        "conditions",
+        "lastAttemptedRevision",
+        "lastAppliedRevision",
+    ];
 
     fn source_ref(object: &Self::Object) -> Option<SourceReference>;
 

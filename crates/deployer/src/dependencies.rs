@@ -251,7 +251,7 @@ pub(crate) fn waits_for<C: Consumer>(
     };
     let Links {
         source,
-        attempted_revision,
+        reached_revision,
         ready,
         ..
     } = C::links(dependency);
@@ -259,9 +259,8 @@ pub(crate) fn waits_for<C: Consumer>(
         return Some(format!("dependency '{key}' is not ready"));
     }
     let artifact = artifact.filter(|artifact| source.as_ref() == Some(&artifact.source))?;
-    let attempted = attempted_revision.unwrap_or_default();
-    (!revision::same(&attempted, artifact.revision()))
-        .then(|| format!("dependency '{key}' is not updated yet"))
+    let reached = reached_revision.unwrap_or_default();
+    (!revision::same(&reached, artifact.revision())).then(|| format!("dependency '{key}' is not updated yet"))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Links {
     /// The objects of the same kind that must be ready first.
     pub dependencies: Vec<ObjectKey>,
     pub attempted_revision: Option<String>,
+    /// The revision that dependents wait for: the applied one, or the attempted one of kinds that don't tell them apart.
+    pub reached_revision: Option<String>,
     /// True if the status describes the current generation and Ready is True.
     pub ready: bool,
 }
@@ -38,12 +40,13 @@ impl Links {
             .filter_map(|value| DependencyReference::deserialize(value).ok())
             .filter(|reference| is_kind(reference, kind))
             .map(|reference| dependency_key(&reference, &namespace));
+        let revision = |pointer| field(pointer).and_then(Value::as_str).map(str::to_owned);
+        let attempted_revision = revision("/status/lastAttemptedRevision");
         Self {
             source: source.and_then(|source| SourceId::resolve(&source, &namespace, accepted)),
             dependencies: dependencies.collect(),
-            attempted_revision: field("/status/lastAttemptedRevision")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            reached_revision: revision("/status/lastAppliedRevision").or_else(|| attempted_revision.clone()),
+            attempted_revision,
             ready: is_ready(object),
         }
     }

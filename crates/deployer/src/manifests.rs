@@ -1,89 +1,36 @@
 //! Kinds that deploy a list of manifests: everything but the manifests and the words is done here.
 
+mod kind;
 mod outcome;
+mod removal;
 mod status;
 
-use std::{collections::BTreeMap, future::Future, ops::ControlFlow};
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
-use api::{Fault, KubeConfig, Reason, Time};
+use api::{Fault, Reason, Time};
 use apply::{
-    BatchOptions, DeletionOptions, InventoryStore, Labels, Membership, OrphanSearch, Owner, ReconcileOptions,
-    Reconciled, SetWait, delete_all,
+    BatchOptions, DeletionOptions, DeletionOrder, InventoryStore, Labels, Membership, Owner,
+    ReconcileOptions, Reconciled, SetWait, WaitEnd, wait_all,
 };
 use cluster::Cluster;
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{ResourceExt as _, core::object::HasStatus};
 use objects::ObjectRef;
-use runtime::{ObjectKey, Outcome, Pass, Severity};
-use yaml::Value;
+use runtime::{ObjectKey, Outcome, Pass, now};
 
 use crate::{
-    Acted, DeployKind, DeployObject, DeploySpec, Inputs, NewRevision, Parts, ReadObjects, RemovalFailure,
-    Start, UnchangedSource, idle::Ages, removal::Remains, retried_after, working,
+    Acted, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start, UnchangedSource,
+    idle::Ages, retried_after, working,
 };
+pub use kind::{Deployed, ManifestKind, ManifestSpec, Manifests, Report};
 pub use status::{DeployStatus, inventory_entries};
 
-/// The manifests of an object.
-#[derive(Debug, Clone)]
-pub struct Manifests {
-    /// The revision of their source, as status and events have it.
-    pub revision: String,
-    pub objects: Vec<Value>,
-}
-
-/// The options of a deployment, from the spec of an object. Pure.
-#[derive(Debug, Clone, Copy)]
-pub struct ManifestSpec<'a> {
-    pub deploy: DeploySpec,
-    /// True if objects that left the manifests are deleted.
-    pub prune: bool,
-    /// True if the pass waits until the objects are ready.
-    pub wait: bool,
-    /// True if an object is created again when a change of an immutable field is refused.
-    pub force: bool,
-    /// True if the deployed objects are deleted with the object.
-    pub delete: bool,
-    pub account: Option<&'a str>,
-    pub kube_config: Option<&'a KubeConfig>,
-}
-
-/// A kind whose objects deploy a list of manifests to one cluster.
-pub trait ManifestKind: Send + Sync + Sized + 'static {
-    type Object: DeployObject<Status = Self::Status>;
-    type Status: DeployStatus;
-
-    /// See [`runtime::Reconciler::FINALIZER`].
-    const FINALIZER: &'static str;
-    /// The field manager of the applied objects.
-    const FIELD_MANAGER: &'static str;
-    /// The names of the two labels of each applied object, whose values are name and namespace of its owner.
-    const OWNER_LABELS: (&'static str, &'static str);
-
-    /// Reads the options of a deployment. Pure.
-    fn spec(object: &Self::Object) -> ManifestSpec<'_>;
-
-    /// Refuses invalid fields. Pure.
-    ///
-    /// # Errors
-    /// A stalling fault that names field and value.
-    fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
-
-    /// Returns true if watches show that the source of an unchanged object still has a revision, so that the pass needs no request. Default:
-    /// false, so that each pass reads everything.
-    fn is_current(&self, key: &ObjectKey, revision: &str) -> bool {
-        let _ = (key, revision);
-        false
-    }
-
-    /// Makes the manifests of an object. It changes nothing in a cluster.
-    ///
-    /// # Errors
-    /// If the source is not ready, or its files are invalid.
-    fn manifests(
-        &self,
-        pass: &Pass<'_, Self::Object>,
-    ) -> impl Future<Output = Result<Manifests, Fault>> + Send;
-}
+/// Duration of a wait from which on the status says that objects are waited for.
+const SHORT_WAIT: Duration = Duration::from_secs(2);
 
 /// Deploys the manifests of a kind.
 #[derive(Debug)]
@@ -98,13 +45,13 @@ impl<K: ManifestKind> ManifestDeployer<K> {
     }
 
     /// Returns the owner of the objects of an object, with the inventory of its status.
-    fn owner(object: &K::Object) -> Owner {
+    fn owner(&self, object: &K::Object) -> Owner {
         let inventory = object.status().map_or_else(Vec::new, DeployStatus::inventory);
-        Owner {
+        self.kind.owner(Owner {
             health: apply::HealthRules::Kstatus,
             proof: apply::Proof::Labels,
             ..Owner::with_inventory(K::FIELD_MANAGER, inventory, labels::<K>(object))
-        }
+        })
     }
 
     async fn cluster(&self, pass: &Pass<'_, K::Object>) -> Result<Cluster, Fault> {
@@ -119,6 +66,45 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         })?;
         Ok(working(&target.cluster, pass))
     }
+
+    /// Waits until the objects of the kind's choice are ready, if everything was applied and pruned. The status says so if that takes long.
+    async fn wait(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        object: &K::Object,
+        (source, built): (&K::Source, &BuiltManifests),
+        done: &mut Reconciled,
+    ) -> Duration {
+        let is_pruned = done.pruned.as_ref().is_none_or(apply::Pruned::is_complete);
+        if !done.applied.is_complete() || !is_pruned {
+            return Duration::ZERO;
+        }
+        let targets = self.kind.health_targets(object, &done.applied);
+        if targets.is_empty() {
+            return Duration::ZERO;
+        }
+        let (limit, started) = (K::spec(object).wait_timeout, Instant::now());
+        let custom = self.kind.custom_health(object);
+        let wait = |timeout, targets| {
+            let wait = SetWait {
+                fail_fast: self.kind.fails_fast(),
+                custom: custom.as_deref(),
+                ..SetWait::new(timeout)
+            };
+            wait_all(&built.cluster, &built.owner, targets, wait)
+        };
+        let mut waited = wait(limit.min(SHORT_WAIT), targets.clone()).await;
+        if waited.end == WaitEnd::TimedOut && limit > SHORT_WAIT {
+            if let Some(mut status) = self.kind.waiting(object, source, &now()) {
+                status.set_inventory(&done.inventory);
+                // A failed write is in the log, and the pass writes its status at its end.
+                drop(pass.checkpoint(&status).await);
+            }
+            waited = wait(limit.saturating_sub(SHORT_WAIT), targets).await;
+        }
+        done.waited = Some(waited);
+        started.elapsed()
+    }
 }
 
 /// Returns the labels of the objects of an object.
@@ -128,6 +114,13 @@ fn labels<K: ManifestKind>(object: &K::Object) -> Labels {
         (name.to_owned(), object.name_any()),
         (namespace.to_owned(), object.namespace().unwrap_or_default()),
     ])
+}
+
+fn deletion() -> DeletionOptions {
+    DeletionOptions {
+        order: DeletionOrder::ReverseApplication,
+        ..DeletionOptions::default()
+    }
 }
 
 /// The object of a pass, with the status that is written on the way.
@@ -141,21 +134,7 @@ pub struct ManifestDraft<O> {
 pub struct BuiltManifests {
     cluster: Cluster,
     owner: Owner,
-    objects: Vec<Value>,
-}
-
-/// Nothing but manifests was read.
-#[derive(Debug)]
-struct NoReads;
-
-impl ReadObjects for NoReads {
-    fn is_empty(&self) -> bool {
-        true
-    }
-
-    fn are_unchanged(&self) -> BoxFuture<'_, bool> {
-        std::future::ready(true).boxed()
-    }
+    manifests: Manifests,
 }
 
 /// Stores the inventory in the status, before objects are applied and before they are deleted.
@@ -180,12 +159,12 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     type Object = K::Object;
     type Status = K::Status;
     type Draft = ManifestDraft<K::Object>;
-    type Source = Manifests;
+    type Source = K::Source;
     type Built = BuiltManifests;
     type Decision = ();
-    type Applied = Reconciled;
+    type Applied = Deployed;
     type Failure = Fault;
-    type Inputs = String;
+    type Inputs = K::Source;
     type Removed = ();
 
     const FINALIZER: &'static str = K::FINALIZER;
@@ -203,11 +182,11 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     }
 
     fn progressing(&self, object: &K::Object, now: &Time) -> Option<K::Status> {
-        Some(outcome::progressing(object, now))
+        self.kind.progressing(object, now)
     }
 
     fn faulted(&self, object: &K::Object, fault: &Fault, now: &Time) -> Outcome<K::Status> {
-        outcome::failed(object, None, fault, now)
+        self.kind.failed(object, None, fault, now)
     }
 
     fn suspended_status(&self, _: &K::Object, _: &Time) -> Option<K::Status> {
@@ -215,7 +194,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     }
 
     fn event_metadata(status: &K::Status) -> BTreeMap<String, String> {
-        outcome::metadata(status.last_applied_revision())
+        K::event_metadata(status)
     }
 
     async fn start(&self, pass: &Pass<'_, K::Object>) -> Start<Self> {
@@ -224,31 +203,32 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         })
     }
 
-    async fn fetch(&self, pass: &Pass<'_, K::Object>, _: &mut Self::Draft) -> Result<Manifests, Fault> {
+    async fn fetch(&self, pass: &Pass<'_, K::Object>, _: &mut Self::Draft) -> Result<K::Source, Fault> {
         let retry = K::spec(pass.object).deploy.retry;
-        let manifests = self.kind.manifests(pass).await;
-        manifests.map_err(|fault| retried_after(fault, retry))
+        let source = self.kind.source(pass).await;
+        source.map_err(|fault| retried_after(fault, retry))
     }
 
     async fn build(
         &self,
         pass: &Pass<'_, K::Object>,
         _: &mut Self::Draft,
-        source: &Manifests,
+        source: &K::Source,
     ) -> Result<BuiltManifests, Fault> {
-        let owner = Self::owner(pass.object);
-        let mut objects = source.objects.clone();
-        for object in &mut objects {
+        let (owner, retry) = (self.owner(pass.object), K::spec(pass.object).deploy.retry);
+        let manifests = self.kind.manifests(pass, source).await;
+        let mut manifests = manifests.map_err(|fault| retried_after(fault, retry))?;
+        for object in &mut manifests.objects {
             owner.mark(object);
         }
         Ok(BuiltManifests {
             cluster: self.cluster(pass).await?,
             owner,
-            objects,
+            manifests,
         })
     }
 
-    async fn superseded(&self, _: &Pass<'_, K::Object>, _: Option<&Manifests>) -> Fault {
+    async fn superseded(&self, _: &Pass<'_, K::Object>, _: Option<&K::Source>) -> Fault {
         outcome::superseded()
     }
 
@@ -262,22 +242,24 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         built: &BuiltManifests,
         (): (),
     ) -> Result<(), Fault> {
-        let planned = built
-            .objects
-            .iter()
-            .filter_map(|object| ObjectRef::of(object).ok());
+        let objects = built.manifests.objects.iter();
+        let planned = objects.filter_map(|object| ObjectRef::of(object).ok());
         let planned: Vec<ObjectRef> = planned.collect();
-        let mut status = draft.object.status().cloned().unwrap_or_default();
-        let past = status.inventory();
+        let past = draft
+            .object
+            .status()
+            .map_or_else(Vec::new, DeployStatus::inventory);
         let all = objects::inventory::merge(&planned, &past);
         if objects::inventory::stale(&all, &past).is_empty() {
             return Ok(());
         }
+        let progressing = self.kind.progressing(&draft.object, &now());
+        let mut status = progressing
+            .or_else(|| draft.object.status().cloned())
+            .unwrap_or_default();
         status.set_inventory(&all);
         pass.checkpoint(&status).await?;
-        if let Some(stored) = draft.object.status_mut() {
-            *stored = status;
-        }
+        *draft.object.status_mut() = Some(status);
         Ok(())
     }
 
@@ -285,15 +267,19 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         &self,
         pass: &Pass<'_, K::Object>,
         draft: &mut Self::Draft,
-        _: &Manifests,
+        source: &K::Source,
         built: &BuiltManifests,
         (): (),
-    ) -> Result<Reconciled, Fault> {
+    ) -> Result<Deployed, Fault> {
         let (spec, key) = (K::spec(pass.object), pass.key());
         let seen = self.parts.states.take_seen(&key);
         let store = StatusStore::<'_, '_, K> {
             pass,
             status: draft.object.status().cloned().unwrap_or_default().into(),
+        };
+        let past = match &built.owner.membership {
+            Membership::Inventory { objects, .. } => Some(objects.as_slice()),
+            Membership::Labels { .. } | Membership::None => None,
         };
         let options = ReconcileOptions {
             batch: BatchOptions {
@@ -302,114 +288,97 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
                     recreate_immutable: spec.force,
                     ..apply::SessionOptions::default()
                 },
+                trial: spec.trial,
                 seen: Some(&seen),
-                ..BatchOptions::default()
+                assumes: past,
+                ..self.kind.batch()
             },
             store: Some(&store),
             prune: spec.prune,
-            wait: spec.wait.then(|| SetWait::new(spec.deploy.timeout / 2)),
+            allow_empty: spec.allow_empty,
+            deletion: deletion(),
             ..ReconcileOptions::default()
         };
-        let done = apply::reconcile(&built.cluster, &built.owner, &built.objects, options).await;
-        let done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
+        let done = apply::reconcile(&built.cluster, &built.owner, &built.manifests.objects, options).await;
+        let mut done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
         self.parts.states.compared(&key, done.applied.versions.clone());
-        Ok(done)
+        let waited_for = self.wait(pass, &draft.object, (source, built), &mut done).await;
+        Ok(Deployed {
+            reconciled: done,
+            waited_for,
+        })
     }
 
     fn report(&self, draft: Self::Draft, acted: Acted<'_, Self>, _: Ages, now: &Time) -> Outcome<K::Status> {
-        let spec = K::spec(acted.object).deploy;
-        outcome::done(&draft.object, &acted.source.revision, &acted.applied, spec, now)
+        let report = Report {
+            source: acted.source,
+            manifests: &acted.built.manifests,
+            deployed: &acted.applied,
+            took: acted.took,
+        };
+        self.kind.done(&draft.object, &report, now)
     }
 
     fn failed(
         &self,
         draft: Self::Draft,
-        source: Option<&Manifests>,
+        source: Option<&K::Source>,
         fault: Fault,
         now: &Time,
     ) -> Outcome<K::Status> {
-        let revision = source.map(|source| source.revision.as_str());
-        outcome::failed(&draft.object, revision, &fault, now)
+        self.kind.failed(&draft.object, source, &fault, now)
     }
 
     fn inputs(
         &self,
         object: &K::Object,
-        source: Manifests,
-        _: BuiltManifests,
+        source: K::Source,
+        built: BuiltManifests,
         _: &Outcome<K::Status>,
-    ) -> Option<Inputs<String>> {
+    ) -> Option<Inputs<K::Source>> {
         let spec = K::spec(object);
         if spec.kube_config.is_some() {
             return None;
         }
         Some(Inputs {
             owner: owner_value(&labels::<K>(object)),
-            record: None,
-            objects: std::sync::Arc::new(NoReads),
+            record: built.manifests.record,
+            objects: built.manifests.reads,
             timeout: spec.deploy.timeout / 3,
             interval: spec.deploy.interval,
-            own: source.revision,
+            own: source,
         })
     }
 
-    async fn unchanged_source(&self, key: &ObjectKey, inputs: &Inputs<String>) -> UnchangedSource<String> {
+    async fn unchanged_source(
+        &self,
+        key: &ObjectKey,
+        inputs: &Inputs<K::Source>,
+    ) -> UnchangedSource<K::Source> {
         UnchangedSource::known(self.kind.is_current(key, &inputs.own))
     }
 
-    async fn new_revision(&self, _: &Pass<'_, K::Object>, _: &Inputs<String>) -> Option<NewRevision<String>> {
-        None
+    async fn new_revision(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        inputs: &Inputs<K::Source>,
+    ) -> Option<NewRevision<K::Source>> {
+        self.kind.new_revision(pass, inputs).await
     }
 
-    fn with_revision(&self, status: K::Status, _: &String) -> K::Status {
-        status
+    fn with_revision(&self, status: K::Status, source: &K::Source) -> K::Status {
+        self.kind.with_revision(status, source)
     }
 
     async fn remove(&self, pass: &Pass<'_, K::Object>) -> Result<Option<()>, RemovalFailure<()>> {
-        let (object, spec) = (pass.object, K::spec(pass.object));
-        let owner = Self::owner(object);
-        let Membership::Inventory { objects: known, .. } = &owner.membership else {
-            return Ok(None);
-        };
-        if !spec.delete || spec.deploy.suspend || known.is_empty() {
-            let left = "what was deployed stays: nothing is to be deleted";
-            self.parts
-                .report_removal(object, Severity::Trace, left.to_owned());
-            return Ok(None);
-        }
-        let cluster = self.cluster(pass).await?;
-        let search = OrphanSearch {
-            previous: Some(known),
-            ..OrphanSearch::default()
-        };
-        let deleted = delete_all(&cluster, &owner, search, DeletionOptions::default()).await;
-        let deleted = deleted.map_err(|error| Fault::retry(Reason::PruneFailed, error.to_string()))?;
-        if deleted.is_complete() {
-            let message = outcome::deleted(&deleted);
-            self.parts.report_removal(object, Severity::Info, message);
-            return Ok(None);
-        }
-        let failed = deleted
-            .outcomes
-            .iter()
-            .filter_map(|one| Some((one, one.result.as_ref().err()?)));
-        let errors = failed.map(|(one, error)| (Some(&one.reference), error.is_forbidden()));
-        let remains = Remains {
-            gaps: deleted.completeness.gaps(),
-            errors: errors.collect(),
-            known,
-        };
-        let own = spec.kube_config.is_none().then_some(pass.namespace);
-        Err(RemovalFailure {
-            left: remains.left(),
-            denied: remains.left_for_lack_of_rights(own),
-            ..Fault::retry(Reason::PruneFailed, outcome::undeleted(&deleted)).into()
-        })
+        self.remove_deployed(pass).await.map(|()| None)
     }
 
     fn observe_outcome(&self, _: &K::Object, _: &Outcome<K::Status>) {}
 
-    fn forget(&self, _: &ObjectKey) {}
+    fn forget(&self, key: &ObjectKey) {
+        self.kind.forget(key);
+    }
 }
 
 /// Returns the value by which the index finds the objects with these labels.

@@ -199,6 +199,7 @@ fn links_of_an_object_that_does_not_decode_are_read() {
             source: Some(found("").source),
             dependencies: vec![ObjectKey::new("apps", "db")],
             attempted_revision: Some("main@sha1:new".to_owned()),
+            reached_revision: Some("main@sha1:new".to_owned()),
             ready: true,
         }
     );

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 
 use super::{Action, Item, ObjectOutcome, is_same, outcome, treat};
 use crate::{
-    ApplyError, FailedObject, Failure, PARALLEL, Session, Treatment, concurrent, immutable,
+    ApplyError, FailedObject, Failure, PARALLEL, Session, Treatment, assumed, concurrent, immutable,
     object::{Attempt, Flags, apply},
     unchanged,
 };
@@ -23,6 +23,12 @@ pub(super) async fn run(session: &Session<'_>, items: Vec<Item<'_>>) -> HashMap<
 
 async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
     let (manifest, reference, owner) = (item.manifest, item.reference, session.owner);
+    // Only a state that was read tells an unchanged object, or one that is to be left alone.
+    if session.live.is_assumed(reference)
+        && let Err(failed) = assumed::read(session, reference).await
+    {
+        return Some(outcome(reference, Err(failed), None));
+    }
     match treat(session, item) {
         Err(failed) => return Some(outcome(reference, Err(failed), None)),
         Ok(Treatment::Skip | Treatment::Delete) => return None,

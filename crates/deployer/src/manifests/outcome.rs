@@ -172,6 +172,10 @@ fn open(waited: &SetWaited) -> Vec<String> {
         .collect()
 }
 
+pub(super) fn quoted(waited: &SetWaited) -> String {
+    message::quote(&open(waited))
+}
+
 pub(super) fn undeleted(pruned: &Pruned) -> String {
     let failed = pruned.outcomes.iter().filter(|outcome| outcome.result.is_err());
     let mut errors: Vec<String> = failed.map(ToString::to_string).collect();

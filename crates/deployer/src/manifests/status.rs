@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use api::conditions::HasConditions;
+use api::{
+    conditions::HasConditions,
+    kustomize::{Inventory, InventoryEntry, KustomizationStatus},
+};
 use objects::{ObjectRef, inventory::Entry};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -30,4 +33,42 @@ pub fn inventory_entries<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str
         version: version.to_owned(),
     });
     entries.filter_map(|entry| entry.reference()).collect()
+}
+
+impl DeployStatus for KustomizationStatus {
+    fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>) {
+        self.observed_generation = generation;
+        self.last_handled_reconcile_at = requested_at;
+    }
+
+    fn last_applied_revision(&self) -> Option<&str> {
+        self.last_applied_revision.as_deref()
+    }
+
+    fn set_revision(&mut self, revision: &str, is_applied: bool) {
+        self.last_attempted_revision = Some(revision.to_owned());
+        if is_applied {
+            self.last_applied_revision
+                .clone_from(&self.last_attempted_revision);
+        }
+    }
+
+    fn inventory(&self) -> Vec<ObjectRef> {
+        let entries = self.inventory.iter().flat_map(|inventory| &inventory.entries);
+        inventory_entries(entries.map(|entry| (entry.id.as_str(), entry.v.as_str())))
+    }
+
+    fn set_inventory(&mut self, inventory: &[ObjectRef]) {
+        // One order, whatever the order of the work was, so that an equal inventory is not written again.
+        let mut sorted: Vec<&ObjectRef> = inventory.iter().collect();
+        sorted.sort_by(|a, b| objects::order::application(a, b));
+        let entries = sorted.into_iter().map(Entry::of);
+        let entries = entries.map(|entry| InventoryEntry {
+            id: entry.id,
+            v: entry.version,
+        });
+        self.inventory = Some(Inventory {
+            entries: entries.collect(),
+        });
+    }
 }
