@@ -3,7 +3,7 @@
 //! One port is one WebSocket connection with the protocol `v4.channel.k8s.io`: each message begins with its channel, 0 for data
 //! and 1 for an error, and the first message of each channel repeats the number of the port.
 
-mod websocket;
+mod handshake;
 
 use std::{
     io,
@@ -12,24 +12,29 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use bytes::{BufMut as _, BytesMut};
+use futures::{Sink, SinkExt as _, Stream, StreamExt as _, TryStreamExt as _};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use objects::ObjectRef;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf},
-    sync::mpsc,
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        self, Message,
+        protocol::{Role, WebSocketConfig},
+    },
 };
 use tokio_util::task::AbortOnDropHandle;
-use websocket::{Message, Reader};
 
 use crate::{ApiError, Cluster, Error, connection::send::Call, path};
 
-const PROTOCOL: &str = "v4.channel.k8s.io";
 const AHEAD: usize = 64 << 10;
+/// Maximum size of a message, in bytes. The API server and nodes send 32 KiB at most.
+const MESSAGE_BYTES: usize = 4 << 20;
 const ERROR_BYTES: usize = 64 << 10;
-const PINGS: usize = 4;
 
 #[derive(Debug)]
 pub struct Forward {
@@ -52,44 +57,18 @@ impl Cluster {
             what: what.clone(),
             reason: api::redact(&reason.to_string()),
         };
-        let key = websocket::key().map_err(|error| unreachable(&error))?;
+        let key = handshake::key().map_err(|error| unreachable(&error))?;
         let mut request = self.request(&what, &call)?;
-        add_headers(&mut request, &key).map_err(|error| unreachable(&error))?;
+        handshake::add_headers(request.headers_mut(), &key).map_err(|error| unreachable(&error))?;
         let answer = self.answer(&what, request).await?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refused(answer).await);
         }
-        check(answer.headers(), &key).map_err(|reason| unreachable(&reason))?;
+        handshake::check(answer.headers(), &key).map_err(|reason| unreachable(&reason))?;
         let upgraded = hyper::upgrade::on(answer).await;
         let upgraded = upgraded.map_err(|error| unreachable(&error))?;
         Ok(Forward::over(TokioIo::new(upgraded), port))
     }
-}
-
-fn add_headers(request: &mut Request<Body>, key: &str) -> Result<(), header::InvalidHeaderValue> {
-    let headers = request.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
-    headers.insert(header::SEC_WEBSOCKET_KEY, HeaderValue::from_str(key)?);
-    Ok(())
-}
-
-fn check(headers: &HeaderMap, key: &str) -> Result<(), &'static str> {
-    let is = |name, expected: &str| {
-        let value = headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok());
-        value.is_some_and(|value| value.trim() == expected)
-    };
-    if !is(header::SEC_WEBSOCKET_ACCEPT, &websocket::accept(key)) {
-        return Err("the answer is that to another handshake");
-    }
-    if !is(header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL) {
-        return Err("the server doesn't know the protocol v4.channel.k8s.io");
-    }
-    Ok(())
 }
 
 async fn refused(answer: Response<Body>) -> Error {
@@ -119,13 +98,20 @@ impl Forward {
 }
 
 /// Copies in both directions until one side ends.
-async fn pump(io: impl AsyncRead + AsyncWrite, far: DuplexStream, port: u16) -> io::Result<()> {
-    let (from_server, to_server) = tokio::io::split(io);
+async fn pump(
+    io: impl AsyncRead + AsyncWrite + Send + 'static,
+    far: DuplexStream,
+    port: u16,
+) -> io::Result<()> {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES))
+        .max_frame_size(Some(MESSAGE_BYTES));
+    let socket = WebSocketStream::from_raw_socket(Box::pin(io), Role::Client, Some(config)).await;
+    let (to_server, from_server) = socket.split();
     let (from_user, to_user) = tokio::io::split(far);
-    let (pings, answered) = mpsc::channel(PINGS);
     tokio::select! {
-        ended = receive(Box::pin(from_server), to_user, pings, port) => ended,
-        ended = send(from_user, Box::pin(to_server), answered) => ended,
+        ended = receive(from_server, to_user, port) => ended,
+        ended = send(from_user, to_server) => ended,
     }
 }
 
@@ -134,31 +120,27 @@ async fn pump(io: impl AsyncRead + AsyncWrite, far: DuplexStream, port: u16) -> 
 /// # Errors
 /// The connection breaks, or the node reports that the port can't be used.
 async fn receive(
-    io: impl AsyncRead + Unpin,
+    mut messages: impl Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    pings: mpsc::Sender<Vec<u8>>,
     port: u16,
 ) -> io::Result<()> {
-    let mut reader = Reader::new(io);
     let mut started = [false; 2];
     loop {
-        let data = match reader.next().await? {
-            Message::Data(data) => data,
-            Message::Ping(content) => {
-                // Without a reader the connection ends.
-                let _ = pings.send(content).await;
-                continue;
-            }
-            Message::Close => return Ok(()),
+        let message = messages.try_next().await.map_err(broken)?;
+        let data = match message {
+            Some(Message::Binary(data)) => data,
+            Some(Message::Text(text)) => text.into(),
+            Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
+            Some(Message::Close(_)) | None => return Ok(()),
         };
         let Some((&channel, data)) = data.split_first() else {
             continue;
         };
         let started = started.get_mut(usize::from(channel));
-        let started = started.ok_or_else(|| websocket::invalid("data of an unknown channel"))?;
+        let started = started.ok_or_else(|| invalid("data of an unknown channel"))?;
         match (channel, std::mem::replace(started, true)) {
             (_, false) if data == port.to_le_bytes() => {}
-            (_, false) => return Err(websocket::invalid("the number of another port")),
+            (_, false) => return Err(invalid("the number of another port")),
             (0, true) => to.write_all(data).await?,
             (_, true) => return Err(io::Error::other(String::from_utf8_lossy(data).trim().to_owned())),
         }
@@ -167,24 +149,30 @@ async fn receive(
 
 async fn send(
     mut from: impl AsyncRead + Unpin,
-    mut io: impl AsyncWrite + Unpin,
-    mut pings: mpsc::Receiver<Vec<u8>>,
+    mut to: impl Sink<Message, Error = tungstenite::Error> + Unpin,
 ) -> io::Result<()> {
-    let mut buffer = vec![0; AHEAD];
+    let mut buffer = BytesMut::with_capacity(AHEAD);
     loop {
-        let frame = tokio::select! {
-            read = from.read(&mut buffer) => match read? {
-                0 => {
-                    io.write_all(&websocket::close()?).await?;
-                    return io.flush().await;
-                }
-                read => websocket::data(0, buffer.get(..read).unwrap_or_default())?,
-            },
-            Some(content) = pings.recv() => websocket::pong(&content)?,
-        };
-        io.write_all(&frame).await?;
-        io.flush().await?;
+        buffer.clear();
+        buffer.put_u8(0);
+        if from.read_buf(&mut buffer).await? == 0 {
+            return to.close().await.map_err(broken);
+        }
+        let data = buffer.split().freeze();
+        to.send(Message::Binary(data)).await.map_err(broken)?;
+        buffer.reserve(AHEAD);
     }
+}
+
+fn broken(error: tungstenite::Error) -> io::Error {
+    match error {
+        tungstenite::Error::Io(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the server sent {what}"))
 }
 
 impl AsyncRead for Forward {
@@ -246,6 +234,51 @@ mod tests {
         let mut sent = [0; 8];
         far.read_exact(&mut sent).await.unwrap();
         assert_eq!((sent[1], sent[2] ^ sent[6], sent[3] ^ sent[7]), (0x82, 0, b'x'));
+    }
+
+    #[tokio::test]
+    async fn parts_are_joined() {
+        let (mut forward, mut far) = connected().await;
+        let parts = [
+            &[0x02, 2, 0, b'a'][..],
+            &[0x89, 1, b'p'],
+            &[0x00, 1, b'b'],
+            &[0x8a, 0],
+            &[0x80, 1, b'c'],
+            &[0x82, 126, 0, 2, 0, b'd'],
+        ];
+        far.write_all(&parts.concat()).await.unwrap();
+        let mut read = [0; 4];
+        forward.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"abcd");
+    }
+
+    #[tokio::test]
+    async fn invalid_and_too_large_messages_end_the_connection() {
+        let large = [&[0x82, 127][..], &(1_u64 << 40).to_be_bytes()].concat();
+        let over = [&[0x02, 126, 0xff, 0xff][..], &[0; 0xffff]].concat();
+        let ping = [&[0x89, 126, 0, 126][..], &[0; 126]].concat();
+        let many = [&over[..], &[&[0x00][..], &over[1..]].concat().repeat(64)].concat();
+        for bytes in [
+            &large[..],
+            &many,
+            &[0x80, 1, b'c'],
+            &[0x02, 0, 0x82, 0],
+            &[0x82, 0x81, 0, 0, 0, 0, 1],
+            &[0xc2, 0],
+            &[0x83, 0],
+            &ping,
+        ] {
+            let (mut forward, mut far) = connected().await;
+            // The reader may end before it has everything.
+            let _ = far.write_all(bytes).await;
+            let error = forward.read(&mut [0; 1]).await.unwrap_err();
+            assert!(!error.to_string().is_empty());
+        }
+        let (mut forward, far) = connected().await;
+        drop(far);
+        let error = forward.read(&mut [0; 1]).await.unwrap_err();
+        assert!(error.to_string().contains("without closing handshake"), "{error}");
     }
 
     #[tokio::test]
