@@ -2,6 +2,7 @@
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
 //! - [`origin`] reads the source;
+//! - [`source`] tells apart the artifacts of one revision;
 //! - [`lookup`] finds name and version of the current chart of the source;
 //! - [`build`] downloads and packages it, with [`dependencies`];
 //! - [`failure`] has the words and reasons of failures (pure).
@@ -11,6 +12,7 @@ mod dependencies;
 mod failure;
 mod lookup;
 mod origin;
+mod source;
 mod spec;
 
 use std::{fs::File, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
@@ -32,7 +34,10 @@ use net::AddressPolicy;
 use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
 
-use self::lookup::ChartLocation;
+use self::{
+    lookup::ChartLocation,
+    source::{ChartArtifact, SeenArtifacts},
+};
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
 use crate::{
     blocking::Job,
@@ -61,11 +66,13 @@ pub(crate) struct HelmCharts {
     repositories: HelmRepositories,
     registries: OciRepositories,
     wake: Wake,
+    seen: SeenArtifacts,
 }
 
 #[derive(Clone)]
 pub(crate) struct ChartRequest {
     namespace: String,
+    name: String,
     generation: Option<i64>,
     spec: HelmChartSpec,
     past: Option<HelmChartStatus>,
@@ -78,6 +85,8 @@ pub(crate) struct ResolvedChart {
     version: String,
     /// Revision of the source's artifact; `None` for registries, which have none.
     source_revision: Option<String>,
+    /// The artifact with the chart; `None` for charts of a HelmRepository.
+    source: Option<ChartArtifact>,
     /// True if the archive is made here, and is not the source's.
     packaged: bool,
     values_files: Vec<String>,
@@ -88,6 +97,7 @@ pub(crate) struct ResolvedChart {
 /// An archive in a file, with the lifetime of the directory.
 pub(crate) struct FetchedChart {
     archive: PathBuf,
+    source: Option<ChartArtifact>,
     values_files: Vec<String>,
     dependencies: usize,
 }
@@ -127,6 +137,7 @@ impl Resolve for HelmCharts {
     fn request(object: &HelmChart, _: &SourceSecrets) -> Result<ChartRequest, Fault> {
         Ok(ChartRequest {
             namespace: object.meta().namespace.clone().unwrap_or_default(),
+            name: object.meta().name.clone().unwrap_or_default(),
             generation: object.meta().generation,
             spec: object.spec.clone(),
             past: object.status.clone(),
@@ -216,6 +227,11 @@ impl Pack for HelmCharts {
         };
         Details {
             description,
+            metadata: fetched
+                .source
+                .as_ref()
+                .map(ChartArtifact::metadata)
+                .unwrap_or_default(),
             ..Details::default()
         }
     }
@@ -286,6 +302,7 @@ impl SourceKind for HelmCharts {
             sizes: settings.helm,
             addresses: settings.addresses,
             wake: Wake::default(),
+            seen: SeenArtifacts::default(),
         }
     }
 
@@ -339,6 +356,15 @@ impl ChartRequest {
     fn known(&self, revision: &str) -> Option<&HelmChartStatus> {
         self.succeeded()
             .filter(|past| past.observed_source_artifact_revision.as_deref() == Some(revision))
+    }
+
+    /// Returns true if this is the stored chart.
+    fn has_stored(&self, chart: &ResolvedChart) -> bool {
+        let stored = self.succeeded().filter(|past| {
+            let revision = past.artifact.as_ref().map(|artifact| artifact.revision.as_str());
+            revision == Some(chart.version.as_str())
+        });
+        stored.and_then(|past| past.observed_chart_name.as_deref()) == Some(chart.name.as_str())
     }
 
     /// Returns the status of the last pass, if it succeeded for the same generation of the object.

@@ -531,3 +531,40 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
     assert_eq!(verified.message, "verified signature of version 1.0.0");
     assert_eq!(object.name_any(), "signed");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chart_is_packaged_anew_when_other_files_of_its_commit_are_selected() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("apps").unwrap();
+    let chart = "apiVersion: v2\nname: app\nversion: 0.1.0\n";
+    let content = [("app/Chart.yaml", chart), ("app/extra.txt", "x")];
+    repo.commit("first", &content).unwrap();
+    setup.apply("apps", &repo.url(), json!({})).await;
+    setup.wait_ready("apps").await;
+    let charts = Objects::<HelmChart>::of(&setup).await;
+    let source = json!({"kind": "GitRepository", "name": "apps"});
+    let spec = |strategy: &str| json!({"chart": "app", "sourceRef": source, "reconcileStrategy": strategy});
+    charts.apply("app", spec("Revision")).await;
+    charts.apply("plain", spec("ChartVersion")).await;
+    let (first, plain) = (charts.wait_ready("app").await, charts.wait_ready("plain").await);
+    assert!(files(&first).await.contains_key("app/extra.txt"));
+
+    setup
+        .apply("apps", &repo.url(), json!({"ignore": "extra.txt\n"}))
+        .await;
+    let version = artifact(&first).revision;
+    let second = charts
+        .wait("app", "the other content", |next| {
+            artifact(next).revision != version
+        })
+        .await;
+    let other = artifact(&second).revision;
+    assert!(other.starts_with(&format!("{version}.")), "{other}");
+    assert!(!files(&second).await.contains_key("app/extra.txt"));
+    let revision = |chart: &HelmChart| status(chart)["observedSourceArtifactRevision"].clone();
+    assert_eq!(revision(&second), revision(&first));
+    for (name, expected) in [("app", second), ("plain", plain)] {
+        let same = charts.reconcile(name, "1").await;
+        assert_eq!(artifact(&same), artifact(&expected), "{name}");
+    }
+}

@@ -84,6 +84,7 @@ impl HelmCharts {
             written.map_err(|error| disk(&error))?;
             return Ok(FetchedChart {
                 archive: path,
+                source: chart.source.clone(),
                 values_files: Vec::new(),
                 dependencies: 0,
             });
@@ -107,6 +108,7 @@ impl HelmCharts {
         written.map_err(|error| packaging(&error))?;
         Ok(FetchedChart {
             archive: path,
+            source: chart.source.clone(),
             values_files,
             dependencies,
         })

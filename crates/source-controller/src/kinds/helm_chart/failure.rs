@@ -54,6 +54,26 @@ pub(super) fn reworded(reason: Reason, prefix: &str, fault: Fault) -> Fault {
     }
 }
 
+pub(super) fn unfound(chart: &str, range: &str, error: &oci::Error) -> Fault {
+    let why = match error {
+        oci::Error::NoChart { .. } => "no chart name found".to_owned(),
+        oci::Error::NoVersion { .. } => format!("no '{chart}' chart with version matching '{range}' found"),
+        error => error.to_string(),
+    };
+    let why = format!("failed to get chart version for remote reference: {why}");
+    match error {
+        oci::Error::NoChart { .. } | oci::Error::NoVersion { .. } | oci::Error::InvalidRange { .. } => {
+            build(Reason::InvalidChartReference, &why)
+        }
+        _ => build(Reason::ChartPullError, &why),
+    }
+}
+
+pub(super) fn pull(fault: Fault) -> Fault {
+    let prefix = "failed to get chart version for remote reference: ";
+    reworded(Reason::ChartPullError, prefix, fault)
+}
+
 /// Makes a fault one that is retried: nothing wakes a chart of a registry when it gets another version.
 pub(super) fn retried(fault: Fault) -> Fault {
     Fault {

@@ -13,6 +13,7 @@ use tree::{Budget, Disk, Limits, Tree as _, TreePath};
 
 use super::{
     ChartRequest, HelmCharts, ResolvedChart, failure, origin,
+    source::ChartArtifact,
     spec::{self, Origin},
 };
 use crate::{
@@ -61,6 +62,7 @@ struct Found {
     name: String,
     version: String,
     source_revision: Option<String>,
+    source: Option<ChartArtifact>,
     is_directory: bool,
     location: ChartLocation,
 }
@@ -102,13 +104,27 @@ impl HelmCharts {
             Origin::GitRepository | Origin::Bucket => {
                 let artifact = self.source_artifact(request, job)?;
                 let artifact = self.artifact(request, artifact.as_ref())?;
-                if let Some(past) = known(&artifact.revision) {
+                let unchanged =
+                    known(&artifact.revision).filter(|past| self.is_seen(request, past, artifact));
+                if let Some(past) = unchanged {
                     return Ok(request.unchanged(past));
                 }
                 self.in_artifact(request, artifact, job)?
             }
         };
-        request.resolved(found)
+        let seen = self.seen.get(&request.namespace, &request.name);
+        let chart = request.resolved(found, seen.as_ref())?;
+        if let Some(source) = chart.source.clone().filter(|_| request.has_stored(&chart)) {
+            self.seen.remember(&request.namespace, &request.name, source);
+        }
+        Ok(chart)
+    }
+
+    /// Returns true if the stored chart was packaged from this artifact, or was found to be up to date in it.
+    fn is_seen(&self, request: &ChartRequest, past: &HelmChartStatus, artifact: &Artifact) -> bool {
+        let source = Some(ChartArtifact::new(artifact));
+        let stored = past.artifact.as_ref().and_then(ChartArtifact::of_stored);
+        stored == source || self.seen.get(&request.namespace, &request.name) == source
     }
 
     pub(super) fn asked<T>(
@@ -179,11 +195,12 @@ impl HelmCharts {
         let processor = permits::processor(&self.processors, &self.runtime, job)?;
         let entry = client.find_stored(BufReader::new(index), chart, &request.spec.version);
         drop(processor);
-        let entry = entry.map_err(|error| unfound(chart, &request.spec.version, &error))?;
+        let entry = entry.map_err(|error| failure::unfound(chart, &request.spec.version, &error))?;
         Ok(Found {
             name: chart.clone(),
             version: entry.version.clone(),
             source_revision: Some(artifact.revision.clone()),
+            source: None,
             is_directory: false,
             location: ChartLocation::Repository(Box::new(Remote {
                 asked,
@@ -238,12 +255,13 @@ impl HelmCharts {
         let asked = self.registry_request(&request.namespace, &asked, job)?;
         let (tag, version) = self.tag(&asked, &spec.chart, &spec.version, job)?;
         let asked = asked.with_tag(tag);
-        let resolved = self.registries.resolve(&asked, job).map_err(pull)?;
+        let resolved = self.registries.resolve(&asked, job).map_err(failure::pull)?;
         let name = spec.chart.rsplit('/').next().unwrap_or(&spec.chart);
         Ok(Found {
             name: name.to_owned(),
             version,
             source_revision: None,
+            source: None,
             is_directory: false,
             location: ChartLocation::Registry(Box::new(Remote {
                 asked,
@@ -264,7 +282,7 @@ impl HelmCharts {
         if is_exact(range) {
             return Ok((range.replace('+', "_"), range.to_owned()));
         }
-        let tags = self.registries.chart_tags(asked, job).map_err(pull)?;
+        let tags = self.registries.chart_tags(asked, job).map_err(failure::pull)?;
         let newest = oci::newest(oci::versions_of_tags(tags), |version| version, range);
         let missing = || oci::Error::NoVersion {
             chart: chart.to_owned(),
@@ -273,7 +291,7 @@ impl HelmCharts {
         };
         let found = newest.and_then(|found| found.ok_or_else(missing));
         // Nothing wakes the chart when the registry gets another tag.
-        let version = found.map_err(|error| failure::retried(unfound(chart, range, &error)))?;
+        let version = found.map_err(|error| failure::retried(failure::unfound(chart, range, &error)))?;
         Ok((version.replace('+', "_"), version))
     }
 
@@ -296,6 +314,7 @@ impl HelmCharts {
             name,
             version,
             source_revision: Some(artifact.revision.clone()),
+            source: Some(ChartArtifact::new(artifact)),
             is_directory,
             location: ChartLocation::Directory(Arc::new(unpacked.files)),
         })
@@ -399,6 +418,7 @@ impl ChartRequest {
                 .map(|artifact| artifact.revision.clone())
                 .unwrap_or_default(),
             source_revision: past.observed_source_artifact_revision.clone(),
+            source: past.artifact.as_ref().and_then(ChartArtifact::of_stored),
             packaged,
             values_files: self.merged_files(),
             ignores_missing: self.spec.ignore_missing_values_files,
@@ -416,10 +436,14 @@ impl ChartRequest {
         }
     }
 
-    fn resolved(&self, found: Found) -> Result<ResolvedChart, Fault> {
+    fn resolved(&self, found: Found, seen: Option<&ChartArtifact>) -> Result<ResolvedChart, Fault> {
         let revision = found.source_revision.as_deref();
         let is_repository = spec::origin(&self.spec)? == Origin::HelmRepository;
-        let build = spec::build_metadata(&self.spec, revision.filter(|_| !is_repository), self.generation);
+        let stored = self.past.as_ref().and_then(|past| past.artifact.as_ref());
+        let source = found.source.as_ref();
+        let digest = source.and_then(|source| source.digest_part(stored, seen));
+        let revision = (revision.filter(|_| !is_repository), digest.as_deref());
+        let build = spec::build_metadata(&self.spec, revision, self.generation);
         let version = match &build {
             None => found.version,
             Some(build) => with_build(&found.version, build)
@@ -430,6 +454,7 @@ impl ChartRequest {
             version,
             packaged: found.is_directory || build.is_some(),
             source_revision: found.source_revision,
+            source: found.source,
             values_files: self.merged_files(),
             ignores_missing: self.spec.ignore_missing_values_files,
             location: found.location,
@@ -463,26 +488,6 @@ pub(super) fn within(job: &Job, repository: &HelmRepository) -> Job {
 fn is_exact(range: &str) -> bool {
     let core = range.split(['-', '+']).next().unwrap_or_default();
     versions::Version::parse(range).is_ok() && core.split('.').count() == 3
-}
-
-fn unfound(chart: &str, range: &str, error: &oci::Error) -> Fault {
-    let why = match error {
-        oci::Error::NoChart { .. } => "no chart name found".to_owned(),
-        oci::Error::NoVersion { .. } => format!("no '{chart}' chart with version matching '{range}' found"),
-        error => error.to_string(),
-    };
-    let why = format!("failed to get chart version for remote reference: {why}");
-    match error {
-        oci::Error::NoChart { .. } | oci::Error::NoVersion { .. } | oci::Error::InvalidRange { .. } => {
-            failure::build(Reason::InvalidChartReference, &why)
-        }
-        _ => failure::build(Reason::ChartPullError, &why),
-    }
-}
-
-fn pull(fault: Fault) -> Fault {
-    let prefix = "failed to get chart version for remote reference: ";
-    failure::reworded(Reason::ChartPullError, prefix, fault)
 }
 
 fn storage(error: &artifact::Error) -> Fault {

@@ -92,16 +92,17 @@ fn path(chart: &str) -> Result<(), Fault> {
 }
 
 /// Returns the build metadata that is appended to the version of a chart: the revision of a source other than a repository, if the object
-/// asks for it, and the generation of the object, if there are values to merge.
+/// asks for it, with digits that tell apart artifacts of that revision, and the generation of the object, if there are values to merge.
 pub(super) fn build_metadata(
     spec: &HelmChartSpec,
-    revision: Option<&str>,
+    (revision, digest): (Option<&str>, Option<&str>),
     generation: Option<i64>,
 ) -> Option<String> {
     let follows = spec.reconcile_strategy.as_deref() == Some("Revision");
     let revision = revision.filter(|_| follows).map(short);
     let generation = (!spec.merged_files().is_empty()).then(|| generation.unwrap_or_default().to_string());
-    let parts: Vec<String> = revision.into_iter().chain(generation).collect();
+    let digest = digest.filter(|_| revision.is_some()).map(str::to_owned);
+    let parts: Vec<String> = revision.into_iter().chain(digest).chain(generation).collect();
     (!parts.is_empty()).then(|| parts.join("."))
 }
 
@@ -136,8 +137,15 @@ mod tests {
             ),
             (spec("Revision", &[]), Some("main/abc"), Some("abc")),
         ] {
-            let found = build_metadata(&spec, revision, Some(7));
+            let found = build_metadata(&spec, (revision, None), Some(7));
             assert_eq!(found.as_deref(), expected, "{spec:?}");
+        }
+        for (strategy, expected) in [
+            ("Revision", Some("0123456789ab.dd.7")),
+            ("ChartVersion", Some("7")),
+        ] {
+            let found = build_metadata(&spec(strategy, &["a.yaml"]), (revision, Some("dd")), Some(7));
+            assert_eq!(found.as_deref(), expected);
         }
     }
 

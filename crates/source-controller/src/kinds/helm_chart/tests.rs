@@ -140,6 +140,7 @@ fn summary_has_the_words_of_the_original() {
         name: "shop".to_owned(),
         version: "1.2.3".to_owned(),
         source_revision: None,
+        source: None,
         packaged: false,
         values_files: Vec::new(),
         ignores_missing: false,
