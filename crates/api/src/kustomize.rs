@@ -83,18 +83,18 @@ pub struct KustomizationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_namespace: Option<String>,
-    /// Prefix of the names of all objects, 1 to 200 characters. It replaces that of the kustomization.yaml.
+    /// Prefix of the names of all objects, 1 to 200 characters. It replaces the one of the kustomization.yaml.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name_prefix: Option<String>,
-    /// Suffix of the names of all objects, 1 to 200 characters. It replaces that of the kustomization.yaml.
+    /// Suffix of the names of all objects, 1 to 200 characters. It replaces the one of the kustomization.yaml.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name_suffix: Option<String>,
     /// Labels and annotations of all objects; they replace equal ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common_metadata: Option<CommonMetadata>,
-    /// Patches, strategic or JSON 6902, that are added to those of the kustomization.yaml.
+    /// Patches, strategic or JSON 6902, that are added to the patches of the kustomization.yaml.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
     /// Strategic merge patches, as objects. Deprecated by Flux: use `patches`.
@@ -104,7 +104,7 @@ pub struct KustomizationSpec {
     /// JSON 6902 patches. Deprecated by Flux: use `patches`.
     #[serde(default, rename = "patchesJson6902", skip_serializing_if = "Vec::is_empty")]
     pub patches_json6902: Vec<Json6902Patch>,
-    /// New names, tags and digests of images. They are merged with those of the kustomization.yaml by name.
+    /// New names, tags and digests of images. They are merged with the images of the kustomization.yaml by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Paths of components, relative to the kustomization.yaml, that are added to its own.
@@ -113,8 +113,8 @@ pub struct KustomizationSpec {
     /// Leaves out components whose directories are missing. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_missing_components: bool,
-    /// Annotations that kustomize adds to objects: `originAnnotations`, `transformerAnnotations`. They replace those of the
-    /// kustomization.yaml.
+    /// Annotations that kustomize adds to objects: `originAnnotations`, `transformerAnnotations`. They replace the ones of
+    /// the kustomization.yaml.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build_metadata: Vec<String>,
     /// Substitution of variables in the built objects. Default: none.
@@ -154,7 +154,7 @@ pub struct PostBuild {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["WithVariables", "Always"]))]
     pub substitute_strategy: Option<String>,
-    /// Variables by name. They take precedence over those of `substituteFrom`.
+    /// Variables by name. They take precedence over variables of `substituteFrom`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub substitute: BTreeMap<String, String>,
     /// ConfigMaps and Secrets with variables, in the namespace of the Kustomization. Later ones take precedence.

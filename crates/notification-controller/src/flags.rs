@@ -42,8 +42,8 @@ pub struct Flags {
     pub event_token_audience: String,
 
     /// ServiceAccounts whose tokens are accepted, each with the name of its controller (by default the name of the ServiceAccount) and
-    /// the API groups of the objects that it may report (by default all). Without the flag: source-controller and kluctl-controller
-    /// in the namespace of this controller, with their own groups.
+    /// the API groups of the objects that it may report (by default all). Without the flag: source-controller, kustomize-controller
+    /// and kluctl-controller in the namespace of this controller, with their own groups.
     #[arg(
         long,
         value_delimiter = ',',

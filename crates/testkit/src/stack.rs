@@ -61,7 +61,7 @@ pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
                 .flag("--no-cross-namespace-refs=true")
                 .flag("--require-event-tokens"));
         }
-        "kluctl-controller" => launch
+        "kluctl-controller" | "kustomize-controller" => launch
             .flag("--no-cross-namespace-refs=true")
             .flag("--default-service-account=default"),
         _ => launch,

@@ -6,11 +6,16 @@ use api::Event;
 
 /// The ServiceAccounts of the own namespace that may send by default: the name in which each reports, and the API groups of its
 /// objects. The kluctl-controller reports in the names of both originals.
-const CONTROLLERS: [(&str, &str, &[&str]); 3] = [
+const CONTROLLERS: [(&str, &str, &[&str]); 4] = [
     (
         "source-controller",
         "source-controller",
         &["source.toolkit.fluxcd.io"],
+    ),
+    (
+        "kustomize-controller",
+        "kustomize-controller",
+        &["kustomize.toolkit.fluxcd.io"],
     ),
     ("kluctl-controller", "flux-kluctl-controller", KLUCTL_GROUPS),
     ("kluctl-controller", "kluctl-controller", KLUCTL_GROUPS),
@@ -141,7 +146,19 @@ mod tests {
     #[test]
     fn controllers_of_the_namespace_report_their_own_groups_in_their_own_name() {
         let (source, kluctl) = ("flux-system:source-controller", "flux-system:kluctl-controller");
+        let (kustomize, kustomizations) = (
+            "flux-system:kustomize-controller",
+            "kustomize.toolkit.fluxcd.io/v1",
+        );
         for (user, controller, version, expected) in [
+            (kustomize, "kustomize-controller", kustomizations, true),
+            (
+                kustomize,
+                "kustomize-controller",
+                "source.toolkit.fluxcd.io/v1",
+                false,
+            ),
+            (source, "kustomize-controller", kustomizations, false),
             (source, "source-controller", "source.toolkit.fluxcd.io/v1", true),
             (source, "source-controller", "flux.kluctl.io/v1alpha1", false),
             (source, "kluctl-controller", "source.toolkit.fluxcd.io/v1", false),

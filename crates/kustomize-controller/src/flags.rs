@@ -1,0 +1,304 @@
+//! The flags of this controller alone.
+
+mod gates;
+
+use clap::Args;
+use deployer::ReferenceFlags;
+use runtime::flags::{Idle, idle};
+
+pub use gates::{FeatureGates, InvalidGate};
+
+/// A flag whose wish can't be fulfilled: the process doesn't start, because working without it might not be safe.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag} is not supported: {why}")]
+pub struct UnsupportedFlag {
+    flag: &'static str,
+    why: &'static str,
+}
+
+/// The flags of this controller alone. Limits keep one repository from taking the process down.
+#[derive(Debug, Clone, Args)]
+pub struct Flags {
+    /// The flags of every controller that deploys from sources.
+    #[command(flatten)]
+    pub references: ReferenceFlags,
+
+    /// Accepted for compatibility: eight objects of a stage are applied at the same time.
+    #[arg(long)]
+    pub concurrent_ssa: Option<u16>,
+
+    /// Accepted for compatibility: a download is tried again until a third of the time of its pass is over.
+    #[arg(long)]
+    pub http_retry: Option<u32>,
+
+    /// Refuse remote bases: resources of kustomizations that are URLs.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub no_remote_bases: bool,
+
+    /// Service account whose cloud identity decrypts where an object names none.
+    #[arg(long, default_value = "")]
+    pub default_decryption_service_account: String,
+
+    /// Accepted for compatibility: spec.kubeConfig.configMapRef is refused.
+    #[arg(long, default_value = "")]
+    pub default_kubeconfig_service_account: String,
+
+    /// Name of a Secret in the namespace of this controller with age keys, for decryptions without a Secret of their own.
+    #[arg(long, default_value = "")]
+    pub sops_age_secret: String,
+
+    /// Not supported: the process doesn't start with it.
+    #[arg(long, default_value = "")]
+    pub sops_vault_configmap: String,
+
+    /// Field manager whose fields are taken over before an apply, and removed unless a manifest has them; names that begin with it are meant,
+    /// too. Can be repeated.
+    #[arg(long, value_name = "MANAGER")]
+    pub override_manager: Vec<String>,
+
+    /// As --override-manager, for this exact name. Can be repeated.
+    #[arg(long, value_name = "MANAGER")]
+    pub override_manager_before_dry_run: Vec<String>,
+
+    /// Kinds that are applied after definitions and classes, and before all others, as in `rbac.authorization.k8s.io/RoleBinding`.
+    #[arg(long, value_delimiter = ',', value_name = "GROUP/KIND")]
+    pub custom_apply_stage_kinds: Vec<String>,
+
+    /// Accepted for compatibility: no program is ever run.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub insecure_kubeconfig_exec: bool,
+
+    /// Accepted for compatibility: ConfigMaps and Secrets are read at each interval.
+    #[arg(long)]
+    pub watch_configs_label_selector: Option<String>,
+
+    /// Accepted for compatibility.
+    #[arg(long)]
+    pub token_cache_max_size: Option<u32>,
+
+    /// Accepted for compatibility.
+    #[arg(long)]
+    pub token_cache_max_duration: Option<String>,
+
+    /// Features to turn on or off, as in `ExternalArtifact=true,StrictPostBuildSubstitutions=false`.
+    #[arg(long, default_value = "", value_name = "NAME=BOOL")]
+    pub feature_gates: FeatureGates,
+
+    /// Maximum size of a file in bytes.
+    #[arg(long, default_value_t = 5 << 20)]
+    pub limit_file_bytes: u64,
+
+    /// Maximum size of the built objects of a Kustomization in bytes.
+    #[arg(long, default_value_t = 64 << 20)]
+    pub limit_rendered_bytes: u64,
+
+    /// Maximum number of built objects of a Kustomization.
+    #[arg(long, default_value_t = 20_000)]
+    pub limit_objects: u64,
+
+    /// Maximum nesting depth of bases and components.
+    #[arg(long, default_value_t = 50)]
+    pub limit_include_depth: u32,
+
+    /// Maximum nesting depth of YAML documents.
+    #[arg(long, default_value_t = 100)]
+    pub limit_yaml_depth: u32,
+
+    /// Maximum size in bytes of a YAML document's expanded aliases.
+    #[arg(long, default_value_t = 10 << 20)]
+    pub limit_alias_bytes: u64,
+
+    /// Maximum number of steps of a build.
+    #[arg(long, default_value_t = 500_000_000)]
+    pub limit_steps: u64,
+}
+
+impl Flags {
+    #[must_use]
+    pub fn building(&self) -> tree::Limits {
+        tree::Limits {
+            steps: self.limit_steps,
+            bytes: self.limit_rendered_bytes,
+            yaml_depth: self.limit_yaml_depth,
+            alias_bytes: self.limit_alias_bytes,
+            include_depth: self.limit_include_depth,
+            file_bytes: self.limit_file_bytes,
+            objects: self.limit_objects,
+        }
+    }
+
+    /// Refuses flags whose wish can't be fulfilled.
+    ///
+    /// # Errors
+    /// If one is set.
+    pub fn check(&self) -> Result<(), UnsupportedFlag> {
+        let refused = [(
+            "--sops-vault-configmap",
+            !self.sops_vault_configmap.is_empty(),
+            "give the token of Vault in the Secret of spec.decryption.secretRef",
+        )];
+        match refused.into_iter().find(|(_, given, _)| *given) {
+            Some((flag, _, why)) => Err(UnsupportedFlag { flag, why }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the groups and kinds of the custom stage.
+    #[must_use]
+    pub fn custom_stage(&self) -> Vec<(String, String)> {
+        let kinds = self
+            .custom_apply_stage_kinds
+            .iter()
+            .map(|kind| kind.trim())
+            .filter(|kind| !kind.is_empty());
+        let split = kinds.map(|kind| kind.rsplit_once('/').unwrap_or(("", kind)));
+        split
+            .map(|(group, kind)| (group.to_owned(), kind.to_owned()))
+            .collect()
+    }
+
+    #[must_use]
+    pub fn idle(&self) -> Vec<Idle> {
+        let mut all = idle([
+            (
+                "--concurrent-ssa",
+                self.concurrent_ssa.is_some(),
+                "eight objects of a stage are applied at the same time",
+            ),
+            (
+                "--http-retry",
+                self.http_retry.is_some(),
+                "a download is tried again until a third of the time of its pass is over",
+            ),
+            (
+                "--default-kubeconfig-service-account",
+                !self.default_kubeconfig_service_account.is_empty(),
+                "spec.kubeConfig.configMapRef is refused",
+            ),
+            (
+                "--insecure-kubeconfig-exec",
+                self.insecure_kubeconfig_exec,
+                "no program is ever run",
+            ),
+            (
+                "--watch-configs-label-selector",
+                self.watch_configs_label_selector.is_some(),
+                "ConfigMaps and Secrets are read at each interval",
+            ),
+            (
+                "--token-cache-max-size",
+                self.token_cache_max_size.is_some(),
+                "tokens are kept as long as they are valid",
+            ),
+            (
+                "--token-cache-max-duration",
+                self.token_cache_max_duration.is_some(),
+                "tokens are kept as long as they are valid",
+            ),
+        ]);
+        all.extend(self.feature_gates.idle());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use runtime::flags::{IDLE_IN_ALL, OBEYED_BY_ALL, differences};
+
+    use crate::Cli;
+
+    /// Flags with an effect, besides those that have one in every controller.
+    const OBEYED: &[&str] = &[
+        "no-cross-namespace-refs",
+        "requeue-dependency",
+        "default-service-account",
+        "events-addr",
+        "events-token-file",
+        "insecure-kubeconfig-tls",
+        "artifact-hosts",
+        "artifact-token-file",
+        "artifact-token-hosts",
+        "source-controller-localhost",
+        "limit-artifact-bytes",
+        "limit-artifact-entries",
+        "no-remote-bases",
+        "default-decryption-service-account",
+        "sops-age-secret",
+        "sops-vault-configmap",
+        "override-manager",
+        "override-manager-before-dry-run",
+        "custom-apply-stage-kinds",
+        "limit-file-bytes",
+        "limit-rendered-bytes",
+        "limit-objects",
+        "limit-include-depth",
+        "limit-yaml-depth",
+        "limit-alias-bytes",
+        "limit-steps",
+    ];
+    /// Flags without one, each with a value that is not its default.
+    const IDLE: &[(&str, &str)] = &[
+        ("concurrent-ssa", "8"),
+        ("http-retry", "3"),
+        ("default-kubeconfig-service-account", "a"),
+        ("insecure-kubeconfig-exec", "true"),
+        ("watch-configs-label-selector", "a=b"),
+        ("token-cache-max-size", "7"),
+        ("token-cache-max-duration", "1h"),
+        ("feature-gates", "CacheSecretsAndConfigMaps=true"),
+    ];
+
+    #[test]
+    fn flags_without_effect_are_reported() {
+        let said = |cli: &Cli| [cli.common.idle(), cli.own.idle()].concat();
+        let (obeyed, idle) = ([OBEYED_BY_ALL, OBEYED].concat(), [IDLE_IN_ALL, IDLE].concat());
+        assert_eq!(differences(&obeyed, &idle, said), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn arguments_of_the_originals_tests_parse() {
+        let cli = Cli::try_parse_from([
+            "kustomize-controller",
+            "--concurrent=4",
+            "--concurrent-ssa=4",
+            "--requeue-dependency=2s",
+            "--http-retry=0",
+            "--override-manager=node-fetch",
+            "--sops-age-secret=sops-age-secret",
+            "--metrics-addr=0",
+            "--health-addr=127.0.0.1:9440",
+            "--log-level=debug",
+            "--feature-gates=ExternalArtifact=true,StrictPostBuildSubstitutions=false",
+            "--no-cross-namespace-refs",
+            "--default-service-account=default",
+            "--custom-apply-stage-kinds=rbac.authorization.k8s.io/RoleBinding,/ConfigMap",
+        ])
+        .expect("they parse");
+        assert!(cli.own.feature_gates.external_artifact && !cli.own.feature_gates.strict_substitutions);
+        assert_eq!(
+            cli.own.custom_stage(),
+            [
+                ("rbac.authorization.k8s.io".to_owned(), "RoleBinding".to_owned()),
+                (String::new(), "ConfigMap".to_owned()),
+            ]
+        );
+        assert!(cli.own.check().is_ok());
+        let vault =
+            Cli::try_parse_from(["kustomize-controller", "--sops-vault-configmap=a"]).expect("parses");
+        let error = vault.own.check().expect_err("not supported").to_string();
+        assert!(
+            error.starts_with("--sops-vault-configmap is not supported"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn default_limits_are_those_of_the_library() {
+        let cli = Cli::try_parse_from(["kustomize-controller"]).expect("defaults");
+        assert_eq!(
+            format!("{:?}", cli.own.building()),
+            format!("{:?}", tree::Limits::default())
+        );
+    }
+}

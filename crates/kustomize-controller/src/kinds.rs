@@ -1,0 +1,3 @@
+//! The kinds under control.
+
+pub mod kustomization;

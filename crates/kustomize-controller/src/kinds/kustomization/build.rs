@@ -1,0 +1,237 @@
+//! The build of a Kustomization: its files, keys and variables are read, then its manifests are made on a thread of their own.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use api::{
+    Fault, Reason,
+    kustomize::{Kustomization, KustomizationSpec},
+};
+use bytes::Bytes;
+use deployer::{SourceArtifact, credentials::kms_role, manifests::Manifests};
+use kube::ResourceExt as _;
+use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
+use limits::blocking::{self, Job};
+use remote::{RemoteFetcher, ServerAccess, SshConnections};
+use runtime::Pass;
+use secrets::Keys;
+use tokio::runtime::Handle;
+use tree::{Budget, Limits, Overlay, Recording, Tree, TreePath};
+use yaml::Value;
+
+use super::{
+    Kustomizations,
+    decrypt::{DecryptError, Decryptor},
+    objects::{self, ObjectError},
+    overlay::{self, OverlayError},
+    spec,
+    substitute::Substitution,
+    variables::{self, BuildReads, Variables},
+};
+
+/// Part of the timeout that a build may take.
+const BUILD: u32 = 2;
+
+#[derive(Debug, thiserror::Error)]
+enum BuildError {
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
+    #[error("kustomize build failed: {0}")]
+    Kustomize(#[from] kustomize::Error),
+    #[error(transparent)]
+    Decrypt(#[from] DecryptError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Tree(#[from] tree::TreeError),
+}
+
+/// The inputs of a build.
+struct Build {
+    files: Arc<dyn Tree>,
+    dir: TreePath,
+    spec: KustomizationSpec,
+    keys: Option<Keys>,
+    variables: Variables,
+    strict: bool,
+    limits: Limits,
+    fetcher: Option<NotedFetcher>,
+    runtime: Handle,
+}
+
+impl Build {
+    fn run(&self, job: &Job) -> Result<Vec<Value>, BuildError> {
+        let budget = Budget::new(self.limits.clone())
+            .with_timeout(job.timeout)
+            .with_cancellation(Arc::clone(&job.cancelled));
+        let files = Overlay::new(Arc::clone(&self.files));
+        let (file, text) = overlay::kustomization(&files, &self.dir, &self.spec, &budget)?;
+        files.write(file, text)?;
+        let keys = self.keys.as_ref();
+        let decryptor = keys.map(|keys| Decryptor::new(keys, &budget, &self.runtime, job));
+        if let Some(decryptor) = &decryptor {
+            decryptor.sources(&files, &self.dir)?;
+        }
+        let options = kustomize::Options {
+            load_restriction: kustomize::LoadRestriction::None,
+            openapi: kustomize::OpenApi::Add,
+            fetch: self.fetcher.as_ref().map(|fetcher| fetcher as _),
+            ..kustomize::Options::default()
+        };
+        let mut built = Vec::new();
+        kustomize::build_each(&files, &self.dir, &options, &budget, |one| built.push(one.object))?;
+        let post_build = self.spec.post_build.as_ref();
+        let strategy = post_build.and_then(|post_build| post_build.substitute_strategy.as_deref());
+        let substitutes = !self.variables.values.is_empty() || strategy == Some("Always");
+        let substitution = Substitution {
+            variables: &self.variables.values,
+            strict: self.strict,
+        };
+        for object in &mut built {
+            objects::check(object)?;
+            let mut made = std::mem::take(object);
+            if let Some(decryptor) = &decryptor {
+                made = decryptor.object(made)?;
+            }
+            if substitutes {
+                made = objects::substituted(made, substitution, &budget)?;
+            }
+            *object = made;
+        }
+        Ok(objects::manifests(built, self.spec.common_metadata.as_ref())?)
+    }
+}
+
+/// Fetches remote bases, and notes that it did: no watch tells when these change.
+struct NotedFetcher {
+    fetcher: RemoteFetcher,
+    used: Arc<AtomicBool>,
+}
+
+impl Fetch for NotedFetcher {
+    fn repository(&self, repository: &Repository, budget: &Budget) -> Result<Fetched, CallbackError> {
+        self.used.store(true, Ordering::Relaxed);
+        self.fetcher.repository(repository, budget)
+    }
+
+    fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, CallbackError> {
+        self.used.store(true, Ordering::Relaxed);
+        self.fetcher.file(url, budget)
+    }
+}
+
+impl Kustomizations {
+    /// Makes the manifests of an artifact.
+    pub(super) async fn build(
+        &self,
+        pass: &Pass<'_, Kustomization>,
+        source: &SourceArtifact,
+    ) -> Result<Manifests, Fault> {
+        let (object, spec) = (pass.object, &pass.object.spec);
+        let retry = spec::retry_interval(spec);
+        let failed = |message: String| Fault::wait(retry, Reason::BuildFailed, message);
+        let files = self.files(pass, source).await?;
+        let path = spec.path.as_deref().unwrap_or_default();
+        let dir = TreePath::confined(path);
+        if !files.is_dir(&dir) {
+            let message = format!("kustomization path not found: stat {path}: no such file or directory");
+            return Err(Fault::wait(retry, Reason::ArtifactFailed, message));
+        }
+        let mut reads = BuildReads::new(self.parts.clusters.local());
+        let variables = variables::read(spec, pass.namespace, &mut reads).await;
+        let variables = variables.map_err(|why| failed(format!("post build failed: {why}")))?;
+        let keys = self.keys(object, &mut reads).await.map_err(failed)?;
+        let recording = Arc::new(Recording::new(files));
+        let used = Arc::new(AtomicBool::new(false));
+        let build = Build {
+            files: Arc::<Recording>::clone(&recording),
+            dir,
+            spec: spec.clone(),
+            keys,
+            variables: variables.clone(),
+            strict: self.gates.strict_substitutions,
+            limits: self.limits.clone(),
+            fetcher: self.fetcher(&used),
+            runtime: Handle::current(),
+        };
+        let limit = spec::timeout(spec) / BUILD;
+        let job = blocking::run(pass.namespace, limit, &pass.cancel, move |job| build.run(job));
+        let made = job.await.map_err(|error| failed(error.to_string()))?;
+        let objects = made.map_err(|error| failed(variables.redact(&error.to_string())))?;
+        reads.has_others = used.load(Ordering::Relaxed);
+        Ok(Manifests {
+            objects,
+            record: recording.take().map(Arc::new),
+            reads: Arc::new(reads),
+            hidden: variables.secrets,
+        })
+    }
+
+    fn fetcher(&self, used: &Arc<AtomicBool>) -> Option<NotedFetcher> {
+        if self.no_remote_bases {
+            return None;
+        }
+        let servers = ServerAccess {
+            addresses: self.parts.ctx.addresses().clone(),
+            ..ServerAccess::default()
+        };
+        Some(NotedFetcher {
+            fetcher: RemoteFetcher::on(Handle::current(), servers, SshConnections::default()),
+            used: Arc::clone(used),
+        })
+    }
+
+    /// Returns the keys of the decryption; `None` without one. The error is in words.
+    async fn keys(&self, object: &Kustomization, reads: &mut BuildReads) -> Result<Option<Keys>, String> {
+        let Some(decryption) = &object.spec.decryption else {
+            return Ok(None);
+        };
+        let mut keys = Keys::new();
+        let namespace = object.namespace().unwrap_or_default();
+        let own = &self.parts.ctx.flags().runtime_namespace;
+        match &decryption.secret_ref {
+            Some(secret) => add_keys(&mut keys, (&namespace, &secret.name), reads, |_| true).await?,
+            None if !self.sops_age_secret.is_empty() => {
+                let is_age = |name: &str| name.ends_with(".agekey");
+                add_keys(&mut keys, (own, &self.sops_age_secret), reads, is_age).await?;
+            }
+            None => {}
+        }
+        keys.set_addresses(self.parts.ctx.addresses().clone());
+        let account = decryption.service_account_name.as_deref();
+        let account = account
+            .filter(|name| !name.is_empty())
+            .unwrap_or(&self.default_decryption_account);
+        if !account.is_empty() {
+            let deploying = object.spec.service_account_name.as_deref();
+            let clusters = &self.parts.clusters;
+            let role = kms_role(clusters, &namespace, Some(account), deploying, "").await;
+            if let Some(role) = role.map_err(|error| error.to_string())? {
+                keys.set_aws_role(role);
+            }
+        }
+        Ok(Some(keys))
+    }
+}
+
+/// Adds the keys of a Secret whose names are accepted.
+async fn add_keys(
+    keys: &mut Keys,
+    (namespace, name): (&str, &str),
+    reads: &mut BuildReads,
+    accept: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let failed = |why: &str| format!("cannot get sops decryption Secret '{namespace}/{name}': {why}");
+    let found = reads.read("Secret", namespace, name).await;
+    let found = found.map_err(|error| failed(&error.to_string()))?;
+    let secret = found.ok_or_else(|| failed("it does not exist"))?;
+    for (key, value) in variables::secret_data(&secret).map_err(|why| failed(&why))? {
+        if accept(&key) {
+            let added = keys.add_entry(&key, &value);
+            added.map_err(|error| failed(&format!("{key}: {error}")))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! Decryption of the files that a kustomization names, and of built Secrets, by SOPS.
+//!
+//! MACs are not checked, as in the original: patches may have changed an encrypted object.
+
+use std::collections::{HashMap, HashSet};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kustomize::FILE_NAMES;
+use limits::blocking::Job;
+use objects::meta;
+use parking_lot::Mutex;
+use secrets::{DataKey, File, Format, Keys};
+use serde_json::Value as Json;
+use tokio::runtime::Handle;
+use tree::{Budget, Overlay, Tree as _, TreePath};
+use yaml::Value;
+
+use super::objects::name;
+
+/// Maximum size of an encrypted file in bytes.
+const FILE_BYTES: usize = 5 << 20;
+const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
+/// Strings that only encrypted files have, with their formats.
+const MARKERS: [(&str, Format); 4] = [
+    ("\"mac\": \"ENC[", Format::Json),
+    ("sops_mac=ENC[", Format::Dotenv),
+    ("[sops]", Format::Ini),
+    ("mac: ENC[", Format::Yaml),
+];
+
+/// The reason why something can't be decrypted. It holds no secret.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DecryptError {
+    #[error("error decrypting sources: {file}: {why}")]
+    Source { file: TreePath, why: String },
+    #[error("decryption failed for '{name}': {why}")]
+    Object { name: String, why: String },
+}
+
+/// Decrypts the files and objects of one build. Each data key is asked for once.
+pub(super) struct Decryptor<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) budget: &'a Budget,
+    pub(super) runtime: &'a Handle,
+    pub(super) job: &'a Job,
+    data_keys: Mutex<HashMap<[u8; 32], DataKey>>,
+}
+
+impl<'a> Decryptor<'a> {
+    pub(super) fn new(keys: &'a Keys, budget: &'a Budget, runtime: &'a Handle, job: &'a Job) -> Self {
+        Self {
+            keys,
+            budget,
+            runtime,
+            job,
+            data_keys: Mutex::default(),
+        }
+    }
+
+    /// Decrypts a file; `None` if it is not encrypted.
+    fn content(&self, bytes: &[u8], input: Format, output: Format) -> Result<Option<Vec<u8>>, String> {
+        if bytes.len() > FILE_BYTES {
+            let size = bytes.len();
+            return Err(format!(
+                "cannot decrypt file with size ({size} bytes) exceeding limit ({FILE_BYTES})"
+            ));
+        }
+        let file = File::read(input, bytes, self.budget).map_err(|error| error.to_string())?;
+        let Some(file) = file else { return Ok(None) };
+        let key = self.data_key(&file)?;
+        let decrypted = file.decrypt_as(output, &key, self.budget);
+        let decrypted = decrypted.map_err(|error| error.to_string())?;
+        Ok(Some(decrypted.content))
+    }
+
+    fn data_key(&self, file: &File) -> Result<DataKey, String> {
+        let id = file.key_id();
+        if let Some(known) = self.data_keys.lock().get(&id) {
+            return Ok(known.clone());
+        }
+        let asked = file.data_key_within(self.keys, self.budget);
+        let asked = limits::blocking::wait(self.runtime, self.job, asked);
+        let key = asked.map_err(|_| "the key services did not answer in time".to_owned())?;
+        let key = key.map_err(|error| error.to_string())?;
+        self.data_keys.lock().insert(id, key.clone());
+        Ok(key)
+    }
+
+    /// Decrypts the files that a kustomization and those below it name for generators and patches, in place.
+    pub(super) fn sources(&self, files: &Overlay, dir: &TreePath) -> Result<(), DecryptError> {
+        let mut open = vec![dir.clone()];
+        let mut visited = HashSet::new();
+        while let Some(dir) = open.pop() {
+            if !visited.insert(dir.clone()) {
+                continue;
+            }
+            let Some(fields) = self.kustomization(files, &dir) else {
+                continue;
+            };
+            for (path, format) in named_files(&fields) {
+                let Ok(file) = dir.join(&path) else { continue };
+                self.source(files, &file, format)?;
+            }
+            let below = ["resources", "bases", "components"]
+                .into_iter()
+                .flat_map(|field| strings(fields.get(field)));
+            let below = below.filter_map(|path| dir.join(&path).ok());
+            open.extend(below.filter(|path| files.is_dir(path)));
+        }
+        Ok(())
+    }
+
+    /// Returns a kustomization file; `None` if there is none that can be read: the build says why.
+    fn kustomization(&self, files: &Overlay, dir: &TreePath) -> Option<Json> {
+        let file = FILE_NAMES.iter().map(|name| dir.child(name));
+        let file = file.into_iter().find(|file| files.is_file(file))?;
+        let document = yaml::read::kustomize(files.read(&file).ok()?, self.budget).ok()?;
+        Some(document.value.to_json())
+    }
+
+    fn source(&self, files: &Overlay, file: &TreePath, format: Format) -> Result<(), DecryptError> {
+        // A missing file is the build's to report.
+        let Ok(bytes) = files.read(file) else {
+            return Ok(());
+        };
+        if detected(&bytes).is_none() {
+            return Ok(());
+        }
+        let failed = |why: String| DecryptError::Source {
+            file: file.clone(),
+            why,
+        };
+        match self.content(&bytes, format, format).map_err(failed)? {
+            Some(content) => files
+                .write(file, content)
+                .map_err(|error| failed(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Decrypts a built object as a whole, or the values of a Secret.
+    pub(super) fn object(&self, mut object: Value) -> Result<Value, DecryptError> {
+        if meta::annotation(&object, DECRYPT).is_some_and(|value| value.eq_ignore_ascii_case("disabled")) {
+            return Ok(object);
+        }
+        let name = name(&object);
+        let failed = |why: String| DecryptError::Object {
+            name: name.clone(),
+            why,
+        };
+        if object.pointer(&["sops", "mac"]).is_some() {
+            let text = yaml::print::json(&object);
+            let content = self.content(text.as_bytes(), Format::Json, Format::Json);
+            let Some(content) = content.map_err(failed)? else {
+                return Ok(object);
+            };
+            let read: Json = serde_json::from_slice(&content).map_err(|error| failed(error.to_string()))?;
+            return Ok(Value::from_json(read));
+        }
+        let field = |name: &str| object.get(name).and_then(Value::as_str);
+        if (field("apiVersion"), field("kind")) != (Some("v1"), Some("Secret")) {
+            return Ok(object);
+        }
+        for (key, value) in object
+            .get_mut("data")
+            .and_then(Value::as_map_mut)
+            .into_iter()
+            .flat_map(yaml::Map::iter_mut)
+        {
+            let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+            let Some((decoded, input)) = decoded.and_then(|bytes| {
+                let input = detected(&bytes)?;
+                Some((bytes, input))
+            }) else {
+                continue;
+            };
+            let output = format_of(key);
+            // Any other file is encrypted as JSON.
+            let input = match (input, output) {
+                (Format::Json, Format::Binary) => Format::Binary,
+                (input, _) => input,
+            };
+            let failed =
+                |why: String| failed(format!("failed to decrypt and format data key '{key}': {why}"));
+            if let Some(content) = self.content(&decoded, input, output).map_err(failed)? {
+                *value = Value::from(STANDARD.encode(content));
+            }
+        }
+        Ok(object)
+    }
+}
+
+/// Returns the format of an encrypted file by its content; `None` if it is not encrypted.
+fn detected(bytes: &[u8]) -> Option<Format> {
+    let has = |marker: &str| {
+        bytes
+            .windows(marker.len())
+            .any(|window| window == marker.as_bytes())
+    };
+    let found = MARKERS.into_iter().find(|(marker, _)| has(marker));
+    found.map(|(_, format)| format)
+}
+
+/// Returns the format of a file by its name; Docker's credentials are JSON.
+fn format_of(name: &str) -> Format {
+    match name.ends_with(".dockerconfigjson") {
+        true => Format::Json,
+        false => Format::of_name(name),
+    }
+}
+
+/// Returns the files that a kustomization names for generators of Secrets and for patches, with their formats.
+fn named_files(fields: &Json) -> Vec<(String, Format)> {
+    let mut named = Vec::new();
+    for generator in list(fields.get("secretGenerator")) {
+        for file in strings(generator.get("files")) {
+            let (key, path) = file.split_once('=').unwrap_or((&file, &file));
+            named.push((path.to_owned(), format_of(key)));
+        }
+        let envs = strings(generator.get("envs"));
+        let env = generator.get("env").and_then(Json::as_str).map(str::to_owned);
+        for file in envs.into_iter().chain(env) {
+            let format = match format_of(&file) {
+                Format::Binary => Format::Dotenv,
+                format => format,
+            };
+            named.push((file, format));
+        }
+    }
+    for patches in ["patches", "patchesJson6902"] {
+        for patch in list(fields.get(patches)) {
+            if let Some(path) = patch.get("path").and_then(Json::as_str) {
+                named.push((path.to_owned(), format_of(path)));
+            }
+        }
+    }
+    let paths = strings(fields.get("patchesStrategicMerge")).into_iter();
+    let paths = paths.filter(|path| !path.contains(['\n', '{']));
+    named.extend(paths.map(|path| {
+        let format = format_of(&path);
+        (path, format)
+    }));
+    named.retain(|(path, _)| !path.contains("://"));
+    named
+}
+
+fn list(value: Option<&Json>) -> &[Json] {
+    value.and_then(Json::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn strings(value: Option<&Json>) -> Vec<String> {
+    let strings = list(value).iter().filter_map(Json::as_str);
+    strings.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use serde_json::json;
+    use tree::Mem;
+
+    use super::*;
+
+    const KEY: &str = include_str!("../../../../secrets/fixtures/age.txt");
+    const FILE: &str = include_str!("../../../../secrets/fixtures/secret.yaml");
+
+    fn within<T: Send + 'static>(work: impl FnOnce(&Decryptor<'_>) -> T + Send + 'static) -> T {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let handle = runtime.handle().clone();
+        let mut keys = Keys::new();
+        keys.add_age(&KEY.to_owned().into()).unwrap();
+        let job = Job {
+            namespace: "apps".to_owned(),
+            timeout: Duration::from_secs(60),
+            cancelled: Arc::default(),
+        };
+        let budget = Budget::default();
+        work(&Decryptor::new(&keys, &budget, &handle, &job))
+    }
+
+    #[test]
+    fn named_files_have_the_formats_of_their_keys_and_names() {
+        let fields = json!({
+            "secretGenerator": [{
+                "files": ["a.yaml", "key.json=b.txt", ".dockerconfigjson=c"], "envs": ["d.env", "e"], "env": "f.ini",
+            }],
+            "patches": [{ "path": "g.yaml" }, { "patch": "inline" }],
+            "patchesStrategicMerge": ["h.yaml", "kind: A\n"],
+            "patchesJson6902": [{ "path": "https://example.com/i.yaml" }],
+        });
+        let expected = [
+            ("a.yaml", Format::Yaml),
+            ("b.txt", Format::Json),
+            ("c", Format::Json),
+            ("d.env", Format::Dotenv),
+            ("e", Format::Dotenv),
+            ("f.ini", Format::Ini),
+            ("g.yaml", Format::Yaml),
+            ("h.yaml", Format::Yaml),
+        ];
+        let expected = expected.map(|(path, format)| (path.to_owned(), format));
+        assert_eq!(named_files(&fields), expected);
+    }
+
+    #[test]
+    fn files_of_generators_are_decrypted_below_the_root_only() {
+        let files = [
+            ("app/kustomization.yaml", "resources: [../base, ../missing]\n"),
+            (
+                "base/kustomization.yaml",
+                "resources: [../app]\nsecretGenerator: [{ name: a, files: [s.yaml, ../../../outside, plain.yaml] }]\n",
+            ),
+            ("base/s.yaml", FILE),
+            ("base/plain.yaml", "password: plain\n"),
+        ];
+        let tree = Mem::from_files(files.map(|(path, text)| (path, text.to_owned()))).unwrap();
+        let overlay = Overlay::new(Arc::new(tree));
+        let read = within(move |decryptor| {
+            let dir = TreePath::parse("app").unwrap();
+            decryptor.sources(&overlay, &dir).unwrap();
+            let read = |path: &str| overlay.read(&TreePath::parse(path).unwrap()).unwrap();
+            (read("base/s.yaml"), read("base/plain.yaml"))
+        });
+        assert!(read.0.ends_with(b"password: hunter2\n"), "{:?}", read.0);
+        assert_eq!(read.1, "password: plain\n");
+    }
+
+    #[test]
+    fn values_of_secrets_are_decrypted_unless_they_opt_out() {
+        let secret = |annotation: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": { "name": "s", "annotations": { DECRYPT: annotation } },
+                "data": { "s.yaml": STANDARD.encode(FILE), "plain": "eA==" },
+            })
+        };
+        let data = |annotation: &str| {
+            let object = Value::from_json(secret(annotation));
+            within(move |decryptor| decryptor.object(object).unwrap().to_json()["data"].clone())
+        };
+        let opened = data("enabled");
+        let text = STANDARD.decode(opened["s.yaml"].as_str().unwrap()).unwrap();
+        assert!(text.ends_with(b"password: hunter2\n"));
+        assert_eq!(opened["plain"], "eA==");
+        assert_eq!(data("Disabled")["s.yaml"], STANDARD.encode(FILE));
+    }
+
+    #[test]
+    fn large_files_are_refused() {
+        let large = format!("{FILE}# {}", "x".repeat(FILE_BYTES));
+        let error = within(move |decryptor| {
+            decryptor
+                .content(large.as_bytes(), Format::Yaml, Format::Yaml)
+                .unwrap_err()
+        });
+        assert!(error.starts_with("cannot decrypt file with size ("), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The words and the metadata of events. Pure.
+
+use std::collections::BTreeMap;
+
+use api::group;
+use apply::{
+    Action, ApplyError, FailedObject, Failure, ObjectOutcome, Pruned, Reconciled, SetWaited, WaitEnd,
+};
+use deployer::message::{MESSAGE_BYTES, limit};
+use objects::{ObjectRef, kstatus::Status};
+
+/// Returns the metadata of events about a revision, and about the revision that the artifact was made of.
+pub(super) fn metadata(revision: Option<&str>, origin: Option<&str>) -> BTreeMap<String, String> {
+    let mut metadata = deployer::events::metadata(group::KUSTOMIZE, revision, false);
+    if let Some(origin) = origin.filter(|origin| !origin.is_empty()) {
+        metadata.insert(format!("{}/originRevision", group::KUSTOMIZE), origin.to_owned());
+    }
+    metadata
+}
+
+/// Returns the metadata of an event that reports the state of its commit.
+pub(super) fn of_commit(mut metadata: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    metadata.insert(format!("{}/commit_status", group::KUSTOMIZE), "update".to_owned());
+    metadata
+}
+
+/// Returns the name of an object, as in `ConfigMap/apps/shop`.
+pub(super) fn name(reference: &ObjectRef) -> String {
+    let (kind, name) = (&reference.kind, &reference.name);
+    match &reference.namespace {
+        Some(namespace) => format!("{kind}/{namespace}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> Option<String> {
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| limit(lines.join("\n"), MESSAGE_BYTES))
+}
+
+/// Describes the objects that an apply changed, a line each; `None` if it changed nothing.
+pub(super) fn changed(done: &Reconciled) -> Option<String> {
+    lines(changes(&done.applied.outcomes))
+}
+
+fn changes(outcomes: &[ObjectOutcome]) -> impl Iterator<Item = String> {
+    outcomes.iter().filter_map(|outcome| match outcome.result {
+        Ok(action @ (Action::Created | Action::Configured | Action::Deleted)) => {
+            Some(format!("{} {action}", name(&outcome.reference)))
+        }
+        _ => None,
+    })
+}
+
+/// Describes the pruned objects, a line each; `None` if there are none.
+pub(super) fn pruned(done: &Reconciled) -> Option<String> {
+    let outcomes = done.pruned.iter().flat_map(|pruned| &pruned.outcomes);
+    let deleted = outcomes.filter(|outcome| matches!(outcome.result, Ok(true)));
+    lines(deleted.map(|outcome| format!("{} deleted", name(&outcome.reference))))
+}
+
+/// Describes the deleted objects of a deleted Kustomization, a line each.
+pub(super) fn deleted(pruned: &Pruned) -> String {
+    let deleted = pruned
+        .outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome.result, Ok(true)));
+    lines(deleted.map(|outcome| format!("{} deleted", name(&outcome.reference)))).unwrap_or_default()
+}
+
+pub(super) fn unable_to_prune(inventory: &[ObjectRef]) -> String {
+    let names: Vec<String> = inventory.iter().map(name).collect();
+    limit(
+        format!("unable to prune objects: \n{}", names.join("\n")),
+        MESSAGE_BYTES,
+    )
+}
+
+/// Describes the objects that could not be applied, and the ones that were before.
+pub(super) fn unapplied(outcomes: &[ObjectOutcome]) -> String {
+    let failed = outcomes.iter().filter_map(|outcome| {
+        let failed = outcome.result.as_ref().err()?;
+        Some(failure(&outcome.reference, failed))
+    });
+    let mut text: Vec<String> = failed.collect();
+    text.extend(changes(outcomes));
+    text.join("\n")
+}
+
+fn failure(reference: &ObjectRef, failed: &FailedObject) -> String {
+    let name = name(reference);
+    match failed.failure.as_ref() {
+        Failure::Apply(ApplyError::Cluster(cluster::Error::Api(error))) => {
+            format!("{name} dry-run failed ({}): {}", error.reason, error.message)
+        }
+        Failure::Apply(error) => format!("{name} dry-run failed: {error}"),
+        _ => format!("{name}: {failed}"),
+    }
+}
+
+/// Describes the objects that could not be pruned.
+pub(super) fn unpruned(pruned: &Pruned) -> String {
+    let failed = pruned.outcomes.iter().filter_map(|outcome| {
+        let error = outcome.result.as_ref().err()?;
+        Some(format!("{} delete failed: {error}", name(&outcome.reference)))
+    });
+    let mut errors: Vec<String> = failed.collect();
+    errors.extend(pruned.completeness.message());
+    format!("delete failed, errors: {}", errors.join("; "))
+}
+
+/// Describes the objects that are not ready, without the time that passed.
+pub(super) fn unready(waited: &SetWaited) -> String {
+    let listed = |failed_only: bool| {
+        let open = waited.open.iter();
+        let open = open.filter(|(_, health)| !failed_only || health.status == Status::Failed);
+        let texts: Vec<String> = open
+            .map(|(reference, health)| {
+                let text = format!("{} status: '{}'", name(reference), health.status);
+                match health.message.as_str() {
+                    "" => text,
+                    message => format!("{text}: {message}"),
+                }
+            })
+            .collect();
+        texts.join(", ")
+    };
+    match waited.end {
+        WaitEnd::Failed => format!("failed early due to stalled resources: [{}]", listed(true)),
+        _ => format!("timeout waiting for: [{}]", listed(false)),
+    }
+}

@@ -1,0 +1,151 @@
+//! Specs that are accepted and refused.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(change: impl FnOnce(&mut Value)) -> Kustomization {
+    let mut object = json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": { "name": "shop", "namespace": "apps" },
+        "spec": { "interval": "5m", "prune": true, "sourceRef": { "kind": "GitRepository", "name": "shop" } },
+    });
+    change(&mut object["spec"]);
+    serde_json::from_value(object).expect("decodes")
+}
+
+fn refused(change: impl FnOnce(&mut Value)) -> (Reason, String) {
+    let gates = FeatureGates::default();
+    let fault = check(&object(change), &gates, true).expect_err("refused");
+    assert_eq!(fault.class, api::Class::Stall);
+    (fault.reason, fault.message)
+}
+
+#[test]
+fn timeouts_and_intervals_have_the_defaults_of_the_original() {
+    let spec = |change: fn(&mut Value)| object(change).spec;
+    let seconds = Duration::from_secs;
+    assert_eq!(timeout(&spec(|_| {})), seconds(270));
+    assert_eq!(
+        timeout(&spec(|spec| spec["interval"] = json!("40s"))),
+        seconds(30)
+    );
+    assert_eq!(timeout(&spec(|spec| spec["timeout"] = json!("2m"))), seconds(120));
+    assert_eq!(timeout(&spec(|spec| spec["timeout"] = json!("2s"))), seconds(30));
+    assert_eq!(retry_interval(&spec(|_| {})), seconds(300));
+    assert_eq!(
+        retry_interval(&spec(|spec| spec["retryInterval"] = json!("10s"))),
+        seconds(10)
+    );
+}
+
+#[test]
+fn deletion_policies_decide_with_prune() {
+    for (policy, prune, deletes) in [
+        (None, true, true),
+        (None, false, false),
+        (Some("MirrorPrune"), false, false),
+        (Some("Delete"), false, true),
+        (Some("WaitForTermination"), false, true),
+        (Some("Orphan"), true, false),
+    ] {
+        let object = object(|spec| spec["deletionPolicy"] = json!(policy));
+        assert_eq!(
+            deletion_policy(&object.spec).deletes(prune),
+            deletes,
+            "{policy:?} {prune}"
+        );
+    }
+}
+
+#[test]
+fn valid_specs_pass() {
+    let gates: FeatureGates = "ExternalArtifact=true".parse().unwrap();
+    for change in [
+        json!({}),
+        json!({ "sourceRef": { "kind": "ExternalArtifact", "name": "a" } }),
+        json!({ "components": ["../components/a", "./b"] , "path": "./apps" }),
+        json!({ "components": ["a/../b"] }),
+        json!({ "validation": "client", "healthChecks": [{ "kind": "Deployment", "name": "a", "namespace": "b" }] }),
+    ] {
+        let object = object(|spec| {
+            for (field, value) in change.as_object().unwrap() {
+                spec[field] = value.clone();
+            }
+        });
+        let checked = check(&object, &gates, true);
+        let climbs = change["components"][0] == "../components/a";
+        assert_eq!(checked.is_err(), climbs, "{change} {checked:?}");
+    }
+}
+
+#[test]
+fn invalid_and_unsupported_fields_are_refused_by_name() {
+    for (field, value, reason, message) in [
+        (
+            "ignore",
+            json!([{ "paths": ["/spec/replicas"] }]),
+            Reason::UnsupportedField,
+            "spec.ignore: /spec/replicas is not supported yet: remove the field",
+        ),
+        (
+            "kubeConfig",
+            json!({ "configMapRef": { "name": "a" } }),
+            Reason::UnsupportedField,
+            "spec.kubeConfig.configMapRef: a is not supported yet: remove the field",
+        ),
+        (
+            "kubeConfig",
+            json!({}),
+            Reason::InvalidSpec,
+            "spec.kubeConfig: exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be \
+             specified",
+        ),
+        (
+            "deletionPolicy",
+            json!("Never"),
+            Reason::UnsupportedField,
+            "spec.deletionPolicy: Never is not supported yet: remove the field",
+        ),
+        (
+            "commonMetadata",
+            json!({ "labels": { "kustomize.toolkit.fluxcd.io/name": "other" } }),
+            Reason::InvalidSpec,
+            "spec.commonMetadata.labels: kustomize.toolkit.fluxcd.io/name: this label names the Kustomization that \
+             an object belongs to: remove it",
+        ),
+        (
+            "components",
+            json!(["a", "/b"]),
+            Reason::BuildFailed,
+            "component path '/b' must be local and relative",
+        ),
+        (
+            "sourceRef",
+            json!({ "kind": "GitRepository", "name": "a", "namespace": "other" }),
+            Reason::AccessDenied,
+            "can't access 'GitRepository/other/a', cross-namespace references have been blocked",
+        ),
+        (
+            "sourceRef",
+            json!({ "kind": "ExternalArtifact", "name": "a" }),
+            Reason::AccessDenied,
+            "can't access 'ExternalArtifact/apps/a', ExternalArtifact feature gate is disabled",
+        ),
+        (
+            "postBuild",
+            json!({ "substitute": { "a-b": "c" } }),
+            Reason::InvalidSpec,
+            "spec.postBuild.substitute: 'a-b' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'",
+        ),
+    ] {
+        let found = refused(|spec| spec[field] = value);
+        assert_eq!(found, (reason, message.to_owned()), "{field}");
+    }
+    let (reason, message) = refused(|spec| {
+        spec["healthCheckExprs"] = json!([{ "apiVersion": "x.io/v1", "kind": "A", "current": "status.(" }]);
+    });
+    assert_eq!(reason, Reason::InvalidCELExpression);
+    let start = "Reconciliation failed terminally due to configuration error: ";
+    assert!(message.starts_with(start), "{message}");
+}

@@ -1,0 +1,56 @@
+//! The history of a status: the last builds with different results.
+
+use std::collections::BTreeMap;
+
+use api::{
+    Reason, Time,
+    kustomize::{KustomizationStatus, Snapshot},
+};
+use deployer::{SourceArtifact, manifests::Report};
+use sha2::{Digest as _, Sha256};
+
+const ENTRIES: usize = 5;
+
+/// Adds a reconciliation: an entry with the same build and result moves to the front, otherwise a new one is added there.
+pub(super) fn add(
+    status: &mut KustomizationStatus,
+    report: &Report<'_, SourceArtifact>,
+    (reason, origin): (Reason, Option<&str>),
+    now: &Time,
+) {
+    let digest = digest(report);
+    let metadata = [
+        ("revision", Some(report.source.revision())),
+        ("originRevision", origin),
+    ];
+    let metadata: BTreeMap<String, String> = metadata
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect();
+    let is_same = |one: &Snapshot| one.digest == digest && one.last_reconciled_status == reason.as_str();
+    let known = status.history.iter().position(is_same);
+    let known = known.map(|at| status.history.remove(at));
+    let (first, total) = known.map_or((now.clone(), 0), |known| {
+        (known.first_reconciled, known.total_reconciliations)
+    });
+    let entry = Snapshot {
+        digest,
+        first_reconciled: first,
+        last_reconciled: now.clone(),
+        last_reconciled_duration: super::duration(report.took).to_string(),
+        last_reconciled_status: reason.as_str().to_owned(),
+        total_reconciliations: total + 1,
+        metadata,
+    };
+    status.history.insert(0, entry);
+    status.history.truncate(ENTRIES);
+}
+
+fn digest(report: &Report<'_, SourceArtifact>) -> String {
+    let mut hash = Sha256::new();
+    for object in &report.manifests.objects {
+        hash.update(yaml::print::goyaml(object));
+        hash.update("---\n");
+    }
+    format!("sha256:{}", hex::encode(hash.finalize()))
+}

@@ -1,0 +1,141 @@
+//! Statuses and events of passes that could not apply.
+
+use api::Artifact;
+use deployer::{SourceId, SourceKind};
+use runtime::ObjectKey;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(status: &Value) -> Kustomization {
+    serde_json::from_value(json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {
+            "name": "shop", "namespace": "apps", "generation": 3,
+            "annotations": { "reconcile.fluxcd.io/requestedAt": "now" },
+        },
+        "spec": { "interval": "5m", "prune": true, "sourceRef": { "kind": "GitRepository", "name": "shop" } },
+        "status": status,
+    }))
+    .unwrap()
+}
+
+fn source(origin: Option<&str>) -> SourceArtifact {
+    let metadata = origin.map(|origin| (ORIGIN.to_owned(), origin.to_owned()));
+    SourceArtifact {
+        source: SourceId {
+            kind: SourceKind::GitRepository,
+            key: ObjectKey::new("apps", "shop"),
+        },
+        artifact: Artifact {
+            revision: "main@sha1:new".to_owned(),
+            metadata: metadata.into_iter().collect(),
+            ..Artifact::default()
+        },
+        git: None,
+    }
+}
+
+fn now() -> Time {
+    Time("2026-01-01T00:00:00Z".parse().unwrap())
+}
+
+fn ready(status: &KustomizationStatus) -> (ConditionStatus, &str, &str) {
+    let ready = conditions::get(&status.conditions, condition_type::READY).unwrap();
+    (ready.status, &ready.reason, &ready.message)
+}
+
+#[test]
+fn stalled_object_is_observed_and_a_failed_one_is_not() {
+    let object = object(&json!({ "observedGeneration": 2, "lastAppliedRevision": "main@sha1:old" }));
+    let fault = Fault::stall(Reason::AccessDenied, "no");
+    let stalled = failed(&object, None, &fault, &now()).status;
+    assert_eq!(stalled.observed_generation, Some(3));
+    assert!(conditions::is_true(&stalled.conditions, condition_type::STALLED));
+    assert_eq!(stalled.last_handled_reconcile_at.as_deref(), Some("now"));
+
+    let fault = Fault::wait(
+        Duration::from_secs(7),
+        Reason::BuildFailed,
+        "kustomize build failed: x",
+    );
+    let outcome = failed(&object, Some(&source(Some("v1"))), &fault, &now());
+    let status = &outcome.status;
+    assert_eq!(status.observed_generation, Some(2));
+    assert_eq!(
+        ready(status),
+        (ConditionStatus::False, "BuildFailed", "kustomize build failed: x")
+    );
+    let reconciling = conditions::get(&status.conditions, condition_type::RECONCILING).unwrap();
+    assert_eq!(reconciling.reason, "ProgressingWithRetry");
+    assert_eq!(status.last_attempted_revision.as_deref(), Some("main@sha1:new"));
+    assert_eq!(status.last_applied_revision.as_deref(), Some("main@sha1:old"));
+    assert_eq!(outcome.requeue, Requeue::After(Duration::from_secs(7)));
+    let event = &outcome.events[0];
+    assert_eq!(
+        (event.severity, event.message.as_str()),
+        (Severity::Error, "kustomize build failed: x")
+    );
+    assert_eq!(
+        event.metadata["kustomize.toolkit.fluxcd.io/revision"],
+        "main@sha1:new"
+    );
+    assert_eq!(event.metadata["kustomize.toolkit.fluxcd.io/originRevision"], "v1");
+}
+
+#[test]
+fn failure_that_repeats_is_reported_once() {
+    let fault = Fault::wait(Duration::from_secs(7), Reason::BuildFailed, "x");
+    let first = failed(&object(&json!({})), Some(&source(None)), &fault, &now());
+    let again = object(&serde_json::to_value(&first.status).unwrap());
+    let second = failed(&again, Some(&source(None)), &fault, &now());
+    assert_eq!((first.events.len(), second.events.len()), (1, 0));
+    assert_eq!(first.status, second.status);
+}
+
+#[test]
+fn dependencies_and_sources_on_their_way_are_not_errors() {
+    let delay = Duration::from_secs(30);
+    let waits = Fault::wait(
+        delay,
+        Reason::DependencyNotReady,
+        "dependency 'apps/a' is not ready",
+    );
+    let outcome = failed(&object(&json!({})), None, &waits, &now());
+    let event = &outcome.events[0];
+    assert_eq!(event.severity, Severity::Info);
+    assert_eq!(
+        event.message,
+        "Dependencies do not meet ready condition, retrying in 30s"
+    );
+    assert_eq!(ready(&outcome.status).2, "dependency 'apps/a' is not ready");
+    let missing = Fault::wait(
+        delay,
+        Reason::ArtifactFailed,
+        "Source artifact not found, retrying in 30s",
+    );
+    assert!(
+        failed(&object(&json!({})), None, &missing, &now())
+            .events
+            .is_empty()
+    );
+}
+
+#[test]
+fn superseded_pass_leaves_the_status() {
+    let stored = json!({ "observedGeneration": 2, "lastAppliedRevision": "main@sha1:old" });
+    let object = object(&stored);
+    let fault = Fault::wait(AT_ONCE, Reason::Progressing, "superseded");
+    let outcome = failed(&object, Some(&source(None)), &fault, &now());
+    assert_eq!(serde_json::to_value(&outcome.status).unwrap(), stored);
+    assert!(outcome.events.is_empty() && outcome.fault.is_none());
+}
+
+#[test]
+fn new_revision_with_the_same_objects_is_applied() {
+    let before = progressing(&object(&json!({})), &now());
+    let after = with_revision(before, &source(Some("v1")));
+    assert_eq!(after.last_applied_revision.as_deref(), Some("main@sha1:new"));
+    assert_eq!(after.last_applied_origin_revision.as_deref(), Some("v1"));
+    assert_eq!(ready(&after).2, "Applied revision: main@sha1:new");
+}

@@ -1,0 +1,244 @@
+//! The variables of a substitution, from the spec and from ConfigMaps and Secrets of its namespace.
+
+use std::collections::BTreeMap;
+
+use api::{
+    Fault, Reason,
+    kustomize::{KustomizationSpec, SubstituteReference},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cluster::Cluster;
+use deployer::ReadObjects;
+use futures::{FutureExt as _, future::BoxFuture};
+use objects::{ObjectRef, meta};
+use yaml::Value;
+
+/// The pattern of names, as messages have it.
+const NAME: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
+
+/// The objects that a build read by name, in the versions that it saw.
+#[derive(Debug)]
+pub(super) struct BuildReads {
+    cluster: Cluster,
+    objects: Vec<(ObjectRef, Option<String>)>,
+    /// True if something was read that has no version, such as a remote base.
+    pub(super) has_others: bool,
+}
+
+impl BuildReads {
+    /// Starts without any object. They are read with the rights of the cluster's identity, which is the controller's.
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            objects: Vec::new(),
+            has_others: false,
+        }
+    }
+
+    /// Reads an object and notes its version.
+    pub(super) async fn read(
+        &mut self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, cluster::Error> {
+        let reference = ObjectRef {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        };
+        let found = self.cluster.get(&reference).await?;
+        let version = found.as_ref().and_then(meta::resource_version);
+        self.objects.push((reference, version.map(str::to_owned)));
+        Ok(found)
+    }
+}
+
+impl ReadObjects for BuildReads {
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && !self.has_others
+    }
+
+    fn are_unchanged(&self) -> BoxFuture<'_, bool> {
+        async move {
+            if self.has_others {
+                return false;
+            }
+            for (reference, version) in &self.objects {
+                let read = self.cluster.read_since(reference, version.as_deref()).await;
+                let is_same = read.is_ok_and(|found| {
+                    let found = found.as_ref();
+                    found.and_then(|(object, _)| meta::resource_version(object)) == version.as_deref()
+                });
+                if !is_same {
+                    return false;
+                }
+            }
+            true
+        }
+        .boxed()
+    }
+}
+
+/// The variables, and the values of Secrets among them, which are not shown.
+#[derive(Clone, Default)]
+pub(super) struct Variables {
+    pub(super) values: BTreeMap<String, String>,
+    pub(super) secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Variables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+impl Variables {
+    /// Replaces the values of Secrets in a message.
+    pub(super) fn redact(&self, message: &str) -> String {
+        redact(message, &self.secrets)
+    }
+}
+
+/// Replaces secret strings in a message.
+pub(super) fn redact(message: &str, secrets: &[String]) -> String {
+    let secrets = secrets.iter().filter(|value| !value.is_empty());
+    secrets.fold(message.to_owned(), |message, value| {
+        message.replace(value, "*****")
+    })
+}
+
+/// Refuses variables of the spec with invalid names. Pure.
+pub(super) fn check_names(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let post_build = spec.post_build.as_ref();
+    let names = post_build
+        .into_iter()
+        .flat_map(|post_build| post_build.substitute.keys());
+    match names.into_iter().find(|name| !is_name(name)) {
+        Some(name) => {
+            let message = format!("spec.postBuild.substitute: {}", invalid_name(name));
+            Err(Fault::stall(Reason::InvalidSpec, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
+}
+
+fn invalid_name(name: &str) -> String {
+    format!("'{name}' var name is invalid, must match '{NAME}'")
+}
+
+/// Reads the variables of a spec. Later objects take precedence over earlier ones, and the spec over all.
+///
+/// # Errors
+/// In words: an object is missing or can't be read, or a name is invalid.
+pub(super) async fn read(
+    spec: &KustomizationSpec,
+    namespace: &str,
+    reads: &mut BuildReads,
+) -> Result<Variables, String> {
+    let mut variables = Variables::default();
+    let Some(post_build) = &spec.post_build else {
+        return Ok(variables);
+    };
+    for reference in &post_build.substitute_from {
+        let (kind, name) = (&reference.kind, &reference.name);
+        let failed = |why: String| format!("substitute from '{kind}/{name}' error: {why}");
+        match reads.read(kind, namespace, name).await {
+            Ok(Some(object)) => add(&mut variables, reference, &object).map_err(failed)?,
+            Ok(None) if reference.optional => {}
+            Ok(None) => return Err(failed(format!("{kind} {namespace}/{name} not found"))),
+            Err(error) => return Err(failed(error.to_string())),
+        }
+    }
+    for (name, value) in &post_build.substitute {
+        variables.values.insert(name.clone(), value.replace('\n', ""));
+    }
+    Ok(variables)
+}
+
+fn add(variables: &mut Variables, reference: &SubstituteReference, object: &Value) -> Result<(), String> {
+    let mut add = |name: &str, value: &str, is_secret: bool| {
+        if !is_name(name) {
+            return Err(invalid_name(name));
+        }
+        let value = value.replace('\n', "");
+        if is_secret {
+            variables.secrets.push(value.clone());
+        }
+        variables.values.insert(name.to_owned(), value);
+        Ok(())
+    };
+    if reference.kind == "Secret" {
+        let data = secret_data(object)?.into_iter();
+        let mut data = data.map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()));
+        return data.try_for_each(|(name, value)| add(&name, &value, true));
+    }
+    let data = object.get("data").and_then(Value::as_map).into_iter();
+    let mut data = data.flat_map(|data| data.iter());
+    data.try_for_each(|(name, value)| add(name, value.as_str().unwrap_or_default(), false))
+}
+
+/// Returns the decoded data of a Secret.
+pub(super) fn secret_data(secret: &Value) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let data = secret.get("data").and_then(Value::as_map).into_iter();
+    let decode = |(name, value): (&str, &Value)| {
+        let decoded = STANDARD.decode(value.as_str().unwrap_or_default());
+        let decoded = decoded.map_err(|error| format!("{name}: {error}"))?;
+        Ok((name.to_owned(), decoded))
+    };
+    data.flat_map(|data| data.iter()).map(decode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reference(kind: &str) -> SubstituteReference {
+        SubstituteReference {
+            kind: kind.to_owned(),
+            name: "vars".to_owned(),
+            optional: false,
+        }
+    }
+
+    #[test]
+    fn later_objects_take_precedence_and_values_lose_their_line_breaks() {
+        let mut variables = Variables::default();
+        let map = Value::from_json(json!({ "data": { "a": "one\ntwo\n", "b": "map" } }));
+        let secret = Value::from_json(json!({ "data": { "b": "c2VjcmV0Cg==" } }));
+        add(&mut variables, &reference("ConfigMap"), &map).unwrap();
+        add(&mut variables, &reference("Secret"), &secret).unwrap();
+        assert_eq!(variables.values["a"], "onetwo");
+        assert_eq!(variables.values["b"], "secret");
+        assert_eq!(variables.redact("a secret onetwo"), "a ***** onetwo");
+        assert!(!format!("{variables:?}").contains("secret"));
+    }
+
+    #[test]
+    fn invalid_names_are_refused() {
+        let object = Value::from_json(json!({ "data": { "a.b": "c" } }));
+        let error = add(&mut Variables::default(), &reference("ConfigMap"), &object).unwrap_err();
+        assert_eq!(
+            error,
+            "'a.b' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"
+        );
+        for (name, valid) in [
+            ("_a1", true),
+            ("A", true),
+            ("1a", false),
+            ("", false),
+            ("ä", false),
+        ] {
+            assert_eq!(is_name(name), valid, "{name}");
+        }
+    }
+}

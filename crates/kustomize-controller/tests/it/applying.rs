@@ -1,0 +1,402 @@
+//! Objects that are applied, changed, pruned and corrected.
+
+use anyhow::Result;
+use kube::{
+    ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use testkit::{eventually, wait_for};
+
+use crate::fixture::{Fixture, TIMEOUT, condition, grant, ids, map, status};
+
+/// A05 in part, A22, A23, A27, A49: the whole life of a small Kustomization.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_follow_their_source() -> Result<()> {
+    let fixture = Fixture::new("applying", &[]).await?;
+    let files = [("a.yaml", map("a", "1")), ("b.yaml", map("b", "1"))];
+    let first = fixture.offer("shop", &files).await?;
+    fixture.deploy("shop", json!({})).await?;
+    let applied = fixture.applied("shop", &first).await?;
+    let (namespace, status) = (&fixture.namespace, status(&applied));
+    assert_eq!(
+        ids(&applied),
+        [
+            format!("{namespace}_a__ConfigMap"),
+            format!("{namespace}_b__ConfigMap")
+        ]
+    );
+    assert_eq!(
+        condition(&applied, "Ready")["message"],
+        format!("Applied revision: {first}")
+    );
+    assert_eq!(status.last_attempted_revision.as_deref(), Some(first.as_str()));
+    assert_eq!(status.last_applied_origin_revision.as_deref(), Some("v1.0.0"));
+    assert!(applied.finalizers().contains(&"finalizers.fluxcd.io".to_owned()));
+    let history = &status.history[0];
+    assert!(history.digest.starts_with("sha256:"));
+    assert_eq!(history.last_reconciled_status, "ReconciliationSucceeded");
+    let created = format!("ConfigMap/{namespace}/a created\nConfigMap/{namespace}/b created");
+    let event = fixture.told("shop", &created).await?;
+    assert_eq!(event.reason.as_deref(), Some("ReconciliationSucceeded"));
+    let annotations = event.metadata.annotations.unwrap_or_default();
+    assert_eq!(annotations["kustomize.toolkit.fluxcd.io/revision"], first);
+    assert_eq!(
+        annotations["kustomize.toolkit.fluxcd.io/originRevision"],
+        "v1.0.0"
+    );
+    let message = event.message.unwrap_or_default();
+    assert!(message.contains("Reconciliation finished in "), "{message}");
+    assert_eq!(annotations["kustomize.toolkit.fluxcd.io/commit_status"], "update");
+    let labels = fixture.maps().get("a").await?.labels().clone();
+    assert_eq!(labels["kustomize.toolkit.fluxcd.io/name"], "shop");
+    assert_eq!(labels["kustomize.toolkit.fluxcd.io/namespace"], *namespace);
+
+    let second = fixture.offer("shop", &[("a.yaml", map("a", "2"))]).await?;
+    let applied = fixture.applied("shop", &second).await?;
+    assert_eq!(ids(&applied), [format!("{namespace}_a__ConfigMap")]);
+    assert_eq!(
+        fixture.values("shop").await?,
+        [("a".to_owned(), "2".to_owned())].into()
+    );
+    fixture
+        .told("shop", &format!("ConfigMap/{namespace}/a configured"))
+        .await?;
+    fixture
+        .told("shop", &format!("ConfigMap/{namespace}/b deleted"))
+        .await?;
+
+    // Drift is corrected when somebody asks for a pass.
+    let patch = Patch::Merge(json!({ "data": { "value": "by hand" } }));
+    fixture.maps().patch("a", &PatchParams::default(), &patch).await?;
+    fixture.reconcile("shop").await?;
+    assert_eq!(
+        fixture.values("shop").await?,
+        [("a".to_owned(), "2".to_owned())].into()
+    );
+
+    fixture.remove("shop").await?;
+    assert!(fixture.values("shop").await?.is_empty());
+    Ok(())
+}
+
+/// A15, A52: fields of kubectl that the source lacks are removed, and so is the metadata of early releases; nothing is created again.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_earlier_tools_are_taken_over() -> Result<()> {
+    let fixture = Fixture::new("takeover", &["--override-manager=node-fetch"]).await?;
+    let earlier = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "a", "namespace": fixture.namespace,
+            "annotations": { "kustomize.toolkit.fluxcd.io/checksum": "00", "note": "kept" },
+        },
+        "data": { "value": "0", "old": "x" },
+    });
+    let params = PatchParams::apply("kubectl").force();
+    let before = fixture
+        .maps()
+        .patch("a", &params, &Patch::Apply(&earlier))
+        .await?;
+    let mut by_node = earlier.clone();
+    by_node["data"] = json!({ "node": "y" });
+    let params = PatchParams::apply("node-fetch").force();
+    fixture
+        .maps()
+        .patch("a", &params, &Patch::Apply(&by_node))
+        .await?;
+    let revision = fixture.offer("shop", &[("a.yaml", map("a", "1"))]).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.applied("shop", &revision).await?;
+    let after = fixture.maps().get("a").await?;
+    assert_eq!(after.uid(), before.uid());
+    assert_eq!(after.data, Some([("value".to_owned(), "1".to_owned())].into()));
+    assert!(
+        !after
+            .annotations()
+            .contains_key("kustomize.toolkit.fluxcd.io/checksum")
+    );
+    Ok(())
+}
+
+/// A30 and others: annotations that exempt objects.
+#[tokio::test(flavor = "multi_thread")]
+async fn annotations_exempt_objects() -> Result<()> {
+    let fixture = Fixture::new("exempt", &[]).await?;
+    let annotated = |name: &str, key: &str, value: &str, data: &str| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "value": data },
+            "metadata": {
+                "name": name,
+                "annotations": { format!("kustomize.toolkit.fluxcd.io/{key}"): value },
+            },
+        });
+        object.to_string()
+    };
+    let files = |data: &str| {
+        [
+            ("once.yaml", annotated("once", "ssa", "ifnotpresent", data)),
+            ("stays.yaml", annotated("stays", "prune", "disabled", data)),
+            ("never.yaml", annotated("never", "ssa", "Ignore", data)),
+            ("plain.yaml", map("plain", data)),
+        ]
+    };
+    let first = fixture.offer("shop", &files("1")).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.applied("shop", &first).await?;
+    let second = fixture.offer("shop", &files("2")).await?;
+    fixture.applied("shop", &second).await?;
+    let values = fixture.values("shop").await?;
+    let expected = [("once", "1"), ("plain", "2"), ("stays", "2")];
+    assert_eq!(
+        values,
+        expected
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    );
+    fixture.remove("shop").await?;
+    let values = fixture.values("shop").await?;
+    assert_eq!(values.into_keys().collect::<Vec<_>>(), ["stays"]);
+    Ok(())
+}
+
+/// A29: an object that moved to another Kustomization stays, in either order.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_moved_to_another_owner_stay() -> Result<()> {
+    let fixture = Fixture::new("moved", &[]).await?;
+    let both = [("a.yaml", map("a", "1")), ("b.yaml", map("moved", "1"))];
+    let first = fixture.offer("one", &both).await?;
+    fixture.deploy("one", json!({})).await?;
+    fixture.applied("one", &first).await?;
+    let taken = fixture.offer("two", &[("b.yaml", map("moved", "2"))]).await?;
+    fixture.deploy("two", json!({})).await?;
+    fixture.applied("two", &taken).await?;
+    let without = fixture.offer("one", &[("a.yaml", map("a", "1"))]).await?;
+    fixture.applied("one", &without).await?;
+    assert_eq!(
+        fixture.values("two").await?,
+        [("moved".to_owned(), "2".to_owned())].into()
+    );
+    // An inventory that names the objects of others deletes nothing of them.
+    let forged = json!({ "status": { "inventory": { "entries": [
+        { "id": format!("{}_moved__ConfigMap", fixture.namespace), "v": "v1" },
+    ] } } });
+    fixture
+        .objects()
+        .patch_status("one", &PatchParams::default(), &Patch::Merge(forged))
+        .await?;
+    fixture.remove("one").await?;
+    assert_eq!(
+        fixture.values("two").await?,
+        [("moved".to_owned(), "2".to_owned())].into()
+    );
+    Ok(())
+}
+
+/// A05: a definition, its namespace and an object of the new kind are applied in one pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_applied_before_their_objects() -> Result<()> {
+    let fixture = Fixture::new("staged", &[]).await?;
+    let (namespace, group) = (
+        format!("{}-new", fixture.namespace),
+        format!("{}.test", fixture.namespace),
+    );
+    let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("things.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "kind": "Thing", "plural": "things", "singular": "thing" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": anything },
+            }],
+        },
+    });
+    let thing = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Thing",
+        "metadata": { "name": "a", "namespace": namespace },
+    });
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+    let files = [
+        ("a.yaml", thing.to_string()),
+        ("d.yaml", definition.to_string()),
+        ("n.yaml", space.to_string()),
+    ];
+    let revision = fixture.offer("shop", &files).await?;
+    fixture.deploy_unbound("shop").await?;
+    let applied = fixture.applied("shop", &revision).await?;
+    assert_eq!(
+        ids(&applied),
+        [
+            format!("_things.{group}_apiextensions.k8s.io_CustomResourceDefinition"),
+            format!("_{namespace}__Namespace"),
+            format!("{namespace}_a_{group}_Thing"),
+        ]
+    );
+    Ok(())
+}
+
+/// A20: a ServiceAccount without rights fails, one with rights applies; without the account, the object goes and its objects stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_applied_as_the_service_account() -> Result<()> {
+    let fixture = Fixture::new("accounts", &["--default-service-account=default"]).await?;
+    let revision = fixture.offer("shop", &[("a.yaml", map("a", "1"))]).await?;
+    fixture.deploy("shop", json!({})).await?;
+    let failed = fixture.ready("shop", "False", "ReconciliationFailed").await?;
+    let message = condition(&failed, "Ready")["message"].to_string();
+    assert!(message.contains("forbidden"), "{message}");
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "name": "deployer", "namespace": fixture.namespace },
+    });
+    fixture.plane.apply(account).await?;
+    grant(fixture.plane, &fixture.namespace, "deployer").await?;
+    fixture
+        .edit("shop", json!({ "serviceAccountName": "deployer" }))
+        .await?;
+    fixture.applied("shop", &revision).await?;
+    let namespace = &fixture.namespace;
+    fixture
+        .plane
+        .kubectl(&["delete", "serviceaccount", "deployer", "-n", namespace])
+        .await?;
+    fixture.remove("shop").await?;
+    fixture
+        .told("shop", "unable to prune objects: \nConfigMap/")
+        .await?;
+    assert_eq!(fixture.values("shop").await?.len(), 1);
+    Ok(())
+}
+
+/// A50: a suspended object is left alone, and its status, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn suspended_objects_are_left_alone() -> Result<()> {
+    let fixture = Fixture::new("suspended", &[]).await?;
+    let first = fixture.offer("shop", &[("a.yaml", map("a", "1"))]).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.applied("shop", &first).await?;
+    fixture.edit("shop", json!({ "suspend": true })).await?;
+    let second = fixture.offer("shop", &[("a.yaml", map("a", "2"))]).await?;
+    // Another object that is created later has its turn after the suspended one.
+    let other = fixture.offer("other", &[("b.yaml", map("b", "1"))]).await?;
+    fixture.deploy("other", json!({})).await?;
+    fixture.applied("other", &other).await?;
+    let suspended = fixture.objects().get("shop").await?;
+    assert_eq!(status(&suspended).last_applied_revision, Some(first));
+    fixture.edit("shop", json!({ "suspend": false })).await?;
+    fixture.applied("shop", &second).await?;
+    Ok(())
+}
+
+/// A19: a change of an immutable field fails, and with force the object is created again.
+#[tokio::test(flavor = "multi_thread")]
+async fn force_creates_immutable_objects_again() -> Result<()> {
+    let fixture = Fixture::new("force", &[]).await?;
+    let secret = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "immutable": true,
+            "stringData": { "key": value },
+        })
+        .to_string()
+    };
+    let first = fixture.offer("shop", &[("s.yaml", secret("1"))]).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.applied("shop", &first).await?;
+    let second = fixture.offer("shop", &[("s.yaml", secret("2"))]).await?;
+    let failed = fixture.ready("shop", "False", "ReconciliationFailed").await?;
+    let message = condition(&failed, "Ready")["message"].to_string();
+    let start = format!("Secret/{}/s dry-run failed (Invalid): ", fixture.namespace);
+    assert!(
+        message.contains(&start) && message.contains("because of data"),
+        "{message}"
+    );
+    fixture.told("shop", &start).await?;
+    fixture.edit("shop", json!({ "force": true })).await?;
+    fixture.applied("shop", &second).await?;
+    fixture
+        .told("shop", &format!("Secret/{}/s created", fixture.namespace))
+        .await?;
+    Ok(())
+}
+
+/// A28: an empty source prunes everything, and a full one brings it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_source_prunes_everything() -> Result<()> {
+    let fixture = Fixture::new("empty", &[]).await?;
+    let files = [("app/a.yaml", map("a", "1"))];
+    let first = fixture.offer("shop", &files).await?;
+    fixture.deploy("shop", json!({ "path": "./app" })).await?;
+    fixture.applied("shop", &first).await?;
+    let empty = fixture.offer("shop", &[("app/note.txt", String::new())]).await?;
+    let applied = fixture.applied("shop", &empty).await?;
+    assert_eq!(ids(&applied), [] as [String; 0]);
+    assert!(fixture.values("shop").await?.is_empty());
+    let again = fixture.offer("shop", &files).await?;
+    fixture.applied("shop", &again).await?;
+    assert_eq!(fixture.values("shop").await?.len(), 1);
+    Ok(())
+}
+
+/// A11, A12: dependencies are waited for, by their conditions and by expressions.
+#[tokio::test(flavor = "multi_thread")]
+async fn dependencies_come_first() -> Result<()> {
+    let fixture = Fixture::new("dependencies", &[]).await?;
+    fixture.offer("base", &[("a.yaml", map("a", "1"))]).await?;
+    let revision = fixture.offer("shop", &[("b.yaml", map("b", "1"))]).await?;
+    fixture
+        .deploy("shop", json!({ "dependsOn": [{ "name": "base" }] }))
+        .await?;
+    fixture.ready("shop", "False", "DependencyNotReady").await?;
+    fixture
+        .told("shop", "Dependencies do not meet ready condition, retrying in 1s")
+        .await?;
+    assert!(fixture.values("shop").await?.is_empty());
+    fixture.deploy("base", json!({})).await?;
+    fixture.applied("shop", &revision).await?;
+
+    let expression = "dep.metadata.labels['go'] == 'yes'";
+    let depends = json!({ "dependsOn": [{ "name": "base", "readyExpr": expression }] });
+    fixture.edit("shop", depends).await?;
+    let waits = fixture.ready("shop", "False", "DependencyNotReady").await?;
+    assert!(
+        condition(&waits, "Stalled").is_null(),
+        "a value that isn't there yet may come"
+    );
+    let patch = Patch::Merge(json!({ "metadata": { "labels": { "go": "yes" } } }));
+    fixture
+        .objects()
+        .patch("base", &PatchParams::default(), &patch)
+        .await?;
+    fixture.applied("shop", &revision).await?;
+    let invalid = json!({ "dependsOn": [{ "name": "base", "readyExpr": "dep." }] });
+    fixture.edit("shop", invalid).await?;
+    let stalled = fixture.ready("shop", "False", "InvalidCELExpression").await?;
+    assert_eq!(condition(&stalled, "Stalled")["status"], "True");
+    assert_eq!(status(&stalled).observed_generation, stalled.metadata.generation);
+    Ok(())
+}
+
+/// Sources of all kinds.
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_of_all_kinds_are_applied() -> Result<()> {
+    let fixture = Fixture::new("kinds", &["--feature-gates=ExternalArtifact=true"]).await?;
+    for kind in ["OCIRepository", "Bucket", "ExternalArtifact"] {
+        let name = kind.to_lowercase();
+        let revision = fixture
+            .offer_of(kind, &name, &[("a.yaml", map(&name, "1"))])
+            .await?;
+        let source = json!({ "sourceRef": { "kind": kind, "name": name } });
+        fixture.deploy(&name, source).await?;
+        fixture.applied(&name, &revision).await?;
+    }
+    eventually("the objects", TIMEOUT, || async {
+        anyhow::ensure!(fixture.maps().get_opt("bucket").await?.is_some());
+        Ok(())
+    })
+    .await?;
+    wait_for(&fixture.maps(), "externalartifact", "the object", TIMEOUT, |_| {
+        true
+    })
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! The kustomize-controller as a process, against a real API server; sources are played by the tests.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests, too, fail by panicking"
+)]
+
+mod applying;
+mod building;
+mod failing;
+mod fixture;
+mod health;
+mod removing;
+mod requests;
