@@ -29,6 +29,14 @@ const NOT_PLAYED: &[(&str, &str)] = &[
     ("source-controller", "create authentication.k8s.io/tokenreviews"),
     // Cloud identities of Providers.
     ("notification-controller", "get /serviceaccounts"),
+    // The demo has no Kustomization.
+    (
+        "kustomize-controller",
+        "patch kustomize.toolkit.fluxcd.io/kustomizations/status",
+    ),
+    ("kustomize-controller", "get /secrets,configmaps"),
+    ("kustomize-controller", "get,impersonate /serviceaccounts"),
+    ("kustomize-controller", "create,patch /events"),
 ];
 
 #[must_use]
