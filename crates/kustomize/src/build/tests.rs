@@ -181,12 +181,12 @@ fn large_numbers_print_as_in_the_original() {
         ("1e18", "1000000000000000000"),
         ("1e20", "1e+20"),
     ] {
-        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, n: {number}}}");
+        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, v: {number}}}");
         let found = built(&[
             ("d/kustomization.yaml", "resources: [r.yaml]"),
             ("d/r.yaml", &object),
         ]);
-        assert!(found.contains(&format!("\nn: {printed}\n")), "{number}: {found}");
+        assert!(found.contains(&format!("\nv: {printed}\n")), "{number}: {found}");
     }
 }
 

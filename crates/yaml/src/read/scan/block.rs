@@ -71,10 +71,11 @@ impl Scanner<'_> {
             chomping = self.chomping();
         }
         let python = self.is_python();
+        let indicators = self.cursor.mark();
         while self.cursor.peek() == ' ' || !python && self.cursor.peek() == '\t' {
             self.cursor.bump();
         }
-        if self.cursor.peek() == '#' {
+        if self.cursor.peek() == '#' && (!python || self.cursor.mark() != indicators) {
             self.cursor.skip_line();
         }
         if !is_breakz(self.cursor.peek()) {

@@ -3,7 +3,7 @@
 use libyaml_safer::{Mark, ScalarStyle};
 
 use super::{
-    Scanner,
+    Flavour, Scanner,
     cursor::{is_blank, is_blankz, is_break},
     plain::Gap,
     token::{Kind, failure},
@@ -122,7 +122,8 @@ impl Scanner<'_> {
             'e' => '\x1b',
             ' ' | '"' | '\\' => letter,
             '\'' if !self.is_python() => letter,
-            '/' if self.is_python() => letter,
+            // go-yaml refuses it, but it is valid JSON.
+            '/' if self.flavour != Flavour::Go2 => letter,
             'N' => '\u{85}',
             '_' => '\u{a0}',
             'L' => '\u{2028}',

@@ -13,7 +13,7 @@ fn json(read: fn(&str, &Budget) -> Result<Document, Error>, text: &str) -> Strin
 const DOCUMENTS: &[(&str, [&str; 3])] = &[
     // Escapes.
     (r#""it\'s""#, [r#""it's""#, r#""it's""#, "error"]),
-    (r#""a\/b""#, ["error", "error", r#""a/b""#]),
+    (r#""a\/b""#, ["error", r#""a/b""#, r#""a/b""#]),
     (r#""\q""#, ["error"; 3]),
     (r#""\xe9\u00e9""#, [r#""éé""#; 3]),
     // Colons and question marks in brackets.
@@ -63,6 +63,8 @@ const DOCUMENTS: &[(&str, [&str; 3])] = &[
     ("? a\n: b", [r#"{"a":"b"}"#; 3]),
     ("\"\\", ["error"; 3]),
     ("|0\n x", ["error"; 3]),
+    ("|#\n x", [r#""x""#, r#""x""#, "error"]),
+    ("| #\n x", [r#""x""#; 3]),
 ];
 
 #[test]
