@@ -129,6 +129,8 @@ impl<'a> Planner<'a> {
     /// Renders and parses `deployment.yaml`.
     fn read(&mut self, scope: &Scope, from: Option<&TreePath>) -> Result<(TreePath, Value), Error> {
         let (dir, tree) = (&scope.dir, &scope.source.tree);
+        // Fails for a directory in a submodule of a fetched repository.
+        tree.kind(dir)?;
         let Some(file) = files::find(&**tree, dir, "deployment") else {
             if from.is_none() {
                 return Ok((deployment::implicit_file(dir), deployment::implicit()));

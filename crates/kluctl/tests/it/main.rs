@@ -17,4 +17,6 @@ mod refusals;
 #[cfg(test)]
 mod shop;
 #[cfg(test)]
+mod submodules;
+#[cfg(test)]
 mod support;
