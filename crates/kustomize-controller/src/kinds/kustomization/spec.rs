@@ -96,7 +96,7 @@ fn unsupported(spec: &KustomizationSpec) -> Result<(), Fault> {
                        must be specified";
         return Err(Fault::stall(Reason::InvalidSpec, message));
     }
-    match spec.ignore.first().and_then(|rule| rule.paths.first()) {
+    match spec.ignore.iter().flat_map(|rule| &rule.paths).next() {
         Some(path) => Err(Fault::unsupported("spec.ignore", path)),
         None => Ok(()),
     }
