@@ -162,10 +162,11 @@ impl DeployKind for Controller {
         match draft.kind() {
             None | Some(RequestKind::Reconcile) => {
                 let dry_run = self.is_dry_run(&draft.object);
-                // Somebody who asks for a reconciliation waits for no interval.
-                let failed = ages.failed.filter(|_| draft.kind().is_none());
-                let ages = Ages { failed, ..ages };
-                Decision::Reconcile(plan::due(&draft.object, &built.hash, dry_run, ages, now))
+                let due = match draft.kind() {
+                    None => plan::due,
+                    Some(_) => plan::requested,
+                };
+                Decision::Reconcile(due(&draft.object, &built.hash, dry_run, ages, now))
             }
             Some(kind) => Decision::Requested(kind),
         }

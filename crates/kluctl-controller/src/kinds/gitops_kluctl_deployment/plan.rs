@@ -47,6 +47,28 @@ pub struct Due {
 
 /// Decides about the rendered objects, whose hash is `hash`.
 pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Due {
+    let deployed = object
+        .status
+        .as_ref()
+        .and_then(|status| ended(status.last_deploy_result.as_ref(), Some("commandInfo")));
+    let period = redeploys_after(&object.spec).mul_f32(0.9);
+    let is_retried = deployed.is_none_or(|end| since(end, now) >= period);
+    due_if(object, (hash, dry_run), ages, now, is_retried)
+}
+
+/// Decides as [`due`] for somebody who asks for a reconciliation, and waits for no interval.
+pub(crate) fn requested(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Due {
+    let ages = Ages { failed: None, ..ages };
+    due_if(object, (hash, dry_run), ages, now, true)
+}
+
+fn due_if(
+    object: &KluctlDeployment,
+    (hash, dry_run): (&str, bool),
+    ages: Ages,
+    now: &Time,
+    is_retried: bool,
+) -> Due {
     let (spec, status) = (&object.spec, object.status.clone().unwrap_or_default());
     let approved = spec.manual_objects_hash.as_deref().unwrap_or_default();
     let is_new = status.last_deploy_result.is_none() || status.last_objects_hash.as_deref() != Some(hash);
@@ -57,8 +79,6 @@ pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ag
         ended(status.last_deploy_result.as_ref(), Some("commandInfo"))
             .is_none_or(|end| since(end, now) >= period)
     });
-    let deployed = ended(status.last_deploy_result.as_ref(), Some("commandInfo"));
-    let is_retried = deployed.is_none_or(|end| since(end, now) >= redeploys_after(spec).mul_f32(0.9));
     let is_left = !dry_run && (is_unpruned(object) && is_retried || made_dry_run(&status));
     let wanted = is_new || is_approval || is_changed || is_overdue || is_left;
     let unapproved = wanted && spec.manual && approved != hash;
