@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Secret, ServiceAccount},
+    core::v1::{Namespace, Secret, ServiceAccount},
 };
 use kube::{
     Api,
@@ -328,5 +328,44 @@ async fn removal_is_repeated_while_the_cluster_of_another_owner_is_unknown() -> 
     shop.api().delete("other", &DeleteParams::default()).await?;
     wait_gone(&shop.api(), "shop", TIMEOUT).await?;
     ensure!(shop.value("a").await?.is_none(), "the object is left");
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_gives_up_in_a_terminating_namespace_without_rights() -> Result<()> {
+    let fixture = Fixture::apart("gk-dying", &["--command-result-namespace=gk-dying-results"]).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("gk-other").await?;
+    let shop = Gitops::of(fixture)?;
+    let own = shop.fixture.namespace.clone();
+    let tenant = (own.as_str(), "tenant");
+    plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
+    grant_in(plane, &own, tenant).await?;
+    let rights = grant_in(plane, &other, tenant).await?;
+    let maps = shop.fixture.maps(&[("own", "1")]);
+    let left = crate::removing::map_in(&other, "left");
+    let more = [
+        ("deployment.yaml", "deployments:\n- path: app\n- path: left\n"),
+        ("left/kustomization.yaml", "resources:\n- left.yaml\n"),
+        ("left/left.yaml", left.as_str()),
+        ("app/own.yaml", &crate::removing::map_in(&own, "own")),
+    ];
+    shop.push_files(&maps, &more)?;
+    shop.create("shop", json!({ "delete": true, "serviceAccountName": "tenant" }))
+        .await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    rights.delete("tenant", &DeleteParams::default()).await?;
+    let namespaces: Api<Namespace> = Api::all(shop.fixture.client.clone());
+    namespaces.delete(&own, &DeleteParams::default()).await?;
+    // Attempts would go on for five minutes.
+    wait_gone(&namespaces, &own, TIMEOUT).await?;
+    let named = |entry: &Value| {
+        let text = entry["message"].as_str().or(entry["msg"].as_str());
+        text.is_some_and(|text| text.contains("is being deleted, and the rights to delete the rest are gone"))
+    };
+    shop.fixture
+        .controller
+        .wait_log("the objects that are left", TIMEOUT, named)
+        .await?;
     Ok(())
 }

@@ -114,7 +114,7 @@ async fn removal_of_an_undeployed_object_is_immediate() -> Result<()> {
 }
 
 /// A ConfigMap of a namespace.
-fn map_in(namespace: &str, name: &str) -> String {
+pub(crate) fn map_in(namespace: &str, name: &str) -> String {
     crate::fixture::config_map(name, "1").replace(
         &format!("  name: {name}\n"),
         &format!("  name: {name}\n  namespace: {namespace}\n"),
