@@ -22,6 +22,8 @@ pub(crate) use home::ChartPath;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency, identity};
 pub use package::{Package, Required, with_build};
 
+const METADATA: &str = "Chart.yaml";
+
 #[derive(Debug, Clone)]
 pub struct File {
     pub name: String,
@@ -53,7 +55,7 @@ impl Chart {
             directory::files(tree, path, archive::MAX_FILE, budget)?
         };
         if helm.is_four() {
-            load::check_api_version(&files, path, is_archive, budget)?;
+            load::check_api_version(&metadata_of(tree, path, is_archive, &files)?, budget)?;
         }
         Self::from_files(files, helm, budget)
     }
@@ -124,6 +126,24 @@ impl Chart {
             missing.join(", ")
         )))
     }
+}
+
+/// Returns the metadata of a chart; that a directory excludes it by `.helmignore` doesn't matter yet.
+fn metadata_of(tree: &dyn Tree, path: &TreePath, is_archive: bool, files: &[File]) -> Result<Bytes, Error> {
+    if let Some(file) = files.iter().find(|file| file.name == METADATA) {
+        return Ok(file.data.clone());
+    }
+    let file = path.child(METADATA);
+    if is_archive {
+        let message = format!("unable to detect chart version, no {METADATA} found");
+        return Err(Error::Chart(message));
+    }
+    if !tree.is_file(&file) {
+        return Err(Error::Chart(format!(
+            "unable to detect chart at {file}: open {file}: no such file or directory"
+        )));
+    }
+    Ok(tree.read(&file)?)
 }
 
 /// Unpacks the archive of a chart to its files, with their paths in the chart.

@@ -2,10 +2,10 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use tree::{Budget, TreePath};
+use tree::Budget;
 
 use super::{
-    Chart, ChartPath, File,
+    Chart, ChartPath, File, METADATA,
     archive::{self, MAX_CHART, MAX_FILE, Unpacked},
     metadata,
 };
@@ -42,23 +42,9 @@ pub(super) fn from_files(files: Vec<File>, helm: HelmVersion, budget: &Budget) -
 }
 
 /// Checks the API version of a chart before its other fields, as Helm 4 does.
-pub(super) fn check_api_version(
-    files: &[File],
-    path: &TreePath,
-    is_archive: bool,
-    budget: &Budget,
-) -> Result<(), Error> {
-    const METADATA: &str = "Chart.yaml";
-    let failed = |message: String| Err(Error::Chart(message));
-    let Some(file) = files.iter().find(|file| file.name == METADATA) else {
-        let file = path.child(METADATA);
-        return failed(if is_archive {
-            format!("unable to detect chart version, no {METADATA} found")
-        } else {
-            format!("unable to detect chart at {file}: open {file}: no such file or directory")
-        });
-    };
-    let map = metadata::read_map(&file.data, METADATA, "loader.chartBase", budget)?;
+pub(super) fn check_api_version(data: &[u8], budget: &Budget) -> Result<(), Error> {
+    let failed = |message: &str| Err(Error::Chart(message.to_owned()));
+    let map = metadata::read_map(data, METADATA, "loader.chartBase", budget)?;
     let fields = Fields {
         map: &map,
         kind: "chartBase",
@@ -70,8 +56,8 @@ pub(super) fn check_api_version(
         .map_err(|error| Error::Chart(format!("cannot load {METADATA}: {error}")))?;
     match version.as_str() {
         "" | "v1" | "v2" => Ok(()),
-        "v3" => failed("invalid chart apiVersion".to_owned()),
-        _ => failed("unsupported chart version".to_owned()),
+        "v3" => failed("invalid chart apiVersion"),
+        _ => failed("unsupported chart version"),
     }
 }
 

@@ -128,13 +128,13 @@ fn named(
         if let Some(found) = charts.iter().find(|chart| fits(chart, &one)) {
             copies.add(found)?;
             let mut found = found.clone();
-            if copies.helm.is_four() {
-                found.metadata.own_dependencies();
-            }
             if !one.alias.is_empty() {
                 found.metadata.name.clone_from(&one.alias);
             }
             found.home = ChartPath::new(found.name());
+            if copies.helm.is_four() {
+                own_parts(&mut found);
+            }
             taken.push(found);
         }
         if !one.alias.is_empty() {
@@ -142,6 +142,15 @@ fn named(
         }
     }
     Ok(taken)
+}
+
+/// Stops sharing the dependencies of a copy, and its direct subcharts, with other copies of the chart, as Helm 4 does.
+fn own_parts(copy: &mut Chart) {
+    copy.metadata.own_dependencies();
+    for inner in &mut copy.dependencies {
+        inner.home = ChartPath::new(inner.name());
+    }
+    copy.house();
 }
 
 fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String>) {

@@ -304,3 +304,48 @@ fn copies_of_a_chart_import_values_each() {
     let line = r#"# 1 [{"Alias":"","Condition":"","Enabled":true,"ImportValues":[{"child":"exports.data","parent":"."}],"Name":"deep","Repository":"","Tags":[],"Version":"1.x"}]"#;
     assert_eq!(output.lines().filter(|one| *one == line).count(), 2, "{output}");
 }
+
+#[test]
+fn copies_of_a_chart_have_subcharts_of_their_own() {
+    let files = [
+        (
+            "Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: two, version: 1.x}, {name: two, version: 1.x, alias: \
+             al}]\n",
+        ),
+        (
+            "charts/two/Chart.yaml",
+            "apiVersion: v2\nname: two\nversion: 1.0.0\n",
+        ),
+        (
+            "charts/two/charts/one/Chart.yaml",
+            "apiVersion: v2\nname: one\nversion: 1.0.0\n",
+        ),
+        ("charts/two/charts/one/templates/x.yaml", "# {{ .Template.Name }}"),
+    ];
+    let output = four(&files, |_| {}).unwrap();
+    let names: Vec<&str> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("# c/"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "charts/al/charts/one/templates/x.yaml",
+            "charts/two/charts/one/templates/x.yaml"
+        ]
+    );
+}
+
+#[test]
+fn charts_without_metadata_are_refused() {
+    let files = [("Chart.yaml", CHART), (".helmignore", "Chart.yaml\n")];
+    assert_eq!(four(&files, |_| {}).unwrap_err(), "Chart.yaml file is missing");
+    let none = rendered(&[("values.yaml", "")], |options| {
+        options.helm_version = HelmVersion::V4;
+    });
+    assert_eq!(
+        none.unwrap_err(),
+        "unable to detect chart at Chart.yaml: open Chart.yaml: no such file or directory"
+    );
+}
