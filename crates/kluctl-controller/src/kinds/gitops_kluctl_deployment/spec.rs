@@ -367,9 +367,18 @@ mod tests {
     #[test]
     fn labels_of_a_source_have_no_credentials() {
         for (url, expected) in [
-            ("https://user:secret@h.io/org/shop.git", "https://h.io/org/shop.git"),
-            ("https://user:se\"cret@h.io/org/shop.git", "https://h.io/org/shop.git"),
-            ("https://h.io/org/shop.git?token=secret", "https://h.io/org/shop.git"),
+            (
+                "https://user:secret@h.io/org/shop.git",
+                "https://h.io/org/shop.git",
+            ),
+            (
+                "https://user:se\"cret@h.io/org/shop.git",
+                "https://h.io/org/shop.git",
+            ),
+            (
+                "https://h.io/org/shop.git?token=secret",
+                "https://h.io/org/shop.git",
+            ),
             ("ssh://git:secret@h.io/org/shop.git", "ssh://h.io/org/shop.git"),
         ] {
             let git = json!({ "url": url });
