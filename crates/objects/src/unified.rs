@@ -6,7 +6,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
 /// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Maximum number of lines that are compared, without those of the equal ends. With more, all of them are replaced as a whole.
+/// Maximum number of lines that are compared, without the lines of the equal ends. With more, all of them are replaced as a whole.
 const MOST_LINES: usize = 20_000;
 
 /// Returns the output of `diff -u` without the names of files.

@@ -134,7 +134,7 @@ pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
     if !is_odd && !inner.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
         return Some(inner.into());
     }
-    // Only escapes make invalid bytes; those of the source are replaced.
+    // Only escapes make invalid bytes; invalid bytes of the source are replaced.
     let inner = if is_odd {
         to_valid_utf8(inner)
     } else {
