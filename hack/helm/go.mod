@@ -7,7 +7,7 @@ tool helm.sh/helm/v3/cmd/helm
 
 require (
 	github.com/Masterminds/sprig/v3 v3.3.0
-	helm.sh/helm/v3 v3.19.4
+	helm.sh/helm/v3 v3.19.5
 )
 
 require (

@@ -131,7 +131,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     output_dir: Option<PathBuf>,
     /// Add the release name to the path of --output-dir
-    #[arg(long, requires = "output_dir", help_heading = "Output")]
+    #[arg(long, help_heading = "Output")]
     release_name: bool,
     /// Print the rendered templates even if they are not valid YAML
     #[arg(long, help_heading = "Output")]

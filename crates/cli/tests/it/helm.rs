@@ -126,6 +126,13 @@ fn output_dir_writes_one_file_per_template() {
 }
 
 #[test]
+fn release_name_has_no_effect_without_output_dir() {
+    let dir = chart();
+    let plain = printed(&template(dir.path(), &["r", "small"]));
+    assert_eq!(printed(&template(dir.path(), &["r", "small", "--release-name"])), plain);
+}
+
+#[test]
 fn template_errors_name_argument_and_cause() {
     let dir = chart();
     fs::write(

@@ -207,16 +207,20 @@ impl<'a> Coalesce<'a> {
         if Rc::ptr_eq(into, below) {
             return;
         }
+        let dropped = if keep_nulls {
+            Vec::new()
+        } else {
+            self.drop_nulls(into, below)
+        };
         for (key, value) in entries(below) {
+            if dropped.contains(&key) {
+                continue;
+            }
             match (get(into, &key), value) {
                 (None, value) => {
                     into.borrow_mut().insert(key, value);
                 }
-                // A null of both is retained by Helm 4.
-                (Some(Value::Nil), below) if !(keep_nulls || self.helm.is_four() && is_nil(&below)) => {
-                    into.borrow_mut().remove(&key);
-                }
-                (Some(Value::Nil), _) if self.helm.is_four() => {}
+                (Some(Value::Nil), _) => {}
                 (Some(Value::Dict(into)), Value::Dict(below)) => {
                     self.tables(&into, &below, &join(prefix, &key), keep_nulls);
                 }
@@ -236,6 +240,24 @@ impl<'a> Coalesce<'a> {
                 (Some(_), _) => {}
             }
         }
+    }
+
+    /// Removes the nulls of a map, and returns their keys, which don't get the values below either. Helm 4 retains those without another value below, Helm 3
+    /// removes them since 3.19.5.
+    fn drop_nulls(&self, into: &Dict, below: &Dict) -> Vec<Rc<str>> {
+        let is_dropped = |key: &str, value: &Value| {
+            is_nil(value) && !(self.helm.is_four() && below.borrow().get(key).is_none_or(is_nil))
+        };
+        let dropped: Vec<Rc<str>> = into
+            .borrow()
+            .iter()
+            .filter(|(key, value)| is_dropped(key, value))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &dropped {
+            into.borrow_mut().remove(key);
+        }
+        dropped
     }
 
     fn warn(&mut self, words: String) {

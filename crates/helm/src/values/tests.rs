@@ -239,6 +239,37 @@ fn values_override_defaults() {
 }
 
 #[test]
+fn nulls_drop_keys_of_subcharts() {
+    let values = "{in: {gone: null, a: {x: null, t: null}, deep: {p: null}}}";
+    // Rendering consumes the values of charts.
+    let inner = || {
+        chart(
+            "in",
+            "{nested: {k: 1}, a: {o: 1, t: {z: 1}}, own: null}",
+            Vec::new(),
+        )
+    };
+    for (over, expected) in [
+        (
+            "{}",
+            r#""a": {"o": 1.0}, "deep": {"p": nil}, "global": {}, "gone": nil, "nested": {"k": 1.0}, "own": nil"#,
+        ),
+        (
+            "{in: {nested: null}}",
+            r#""a": {"o": 1.0}, "deep": {"p": nil}, "global": {}, "gone": nil, "own": nil"#,
+        ),
+        (
+            "{in: {none: null, a: {o: null, none: null}}}",
+            r#""a": {}, "deep": {"p": nil}, "global": {}, "gone": nil, "nested": {"k": 1.0}, "none": nil, "own": nil"#,
+        ),
+    ] {
+        let (values, warnings) = coalesced(&chart("out", values, vec![inner()]), over);
+        assert_eq!(values, format!(r#"{{"in": {{{expected}}}}}"#), "{over}");
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+}
+
+#[test]
 fn subcharts_get_their_values_and_globals() {
     let inner = chart("in", "{x: 1, z: 1, global: {a: {deep: 1}}}", Vec::new());
     let outer = chart("out", "{in: {x: 2}, global: {a: {b: 1}, c: 1}}", vec![inner]);
