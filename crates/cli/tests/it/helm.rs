@@ -129,7 +129,10 @@ fn output_dir_writes_one_file_per_template() {
 fn release_name_has_no_effect_without_output_dir() {
     let dir = chart();
     let plain = printed(&template(dir.path(), &["r", "small"]));
-    assert_eq!(printed(&template(dir.path(), &["r", "small", "--release-name"])), plain);
+    assert_eq!(
+        printed(&template(dir.path(), &["r", "small", "--release-name"])),
+        plain
+    );
 }
 
 #[test]
