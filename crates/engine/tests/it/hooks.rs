@@ -158,7 +158,7 @@ async fn selected_objects_are_deleted_and_waited_for() -> Result<()> {
     rendered.items[0].wait_readiness_objects = vec![selector("ConfigMap", "new")];
 
     let comparison = engine::compare(&world.cluster, &rendered, Default::default()).await?;
-    assert_eq!(comparison.to_apply().len(), 2, "one is missing, one must go");
+    assert_eq!(comparison.to_apply().len(), 3, "one is missing, two must go");
     let trial = DeployOptions {
         dry_run: true,
         ..DeployOptions::default()

@@ -15,6 +15,7 @@ pub(crate) struct Coalesce<'a> {
     keep_nulls: bool,
     /// Moves the charts' own values, which are not used again, instead of copying them.
     last: bool,
+    in_subchart: bool,
     helm: HelmVersion,
     warnings: &'a mut Vec<String>,
 }
@@ -73,6 +74,7 @@ impl<'a> Coalesce<'a> {
         Self {
             keep_nulls,
             last: false,
+            in_subchart: false,
             helm,
             warnings,
         }
@@ -84,6 +86,7 @@ impl<'a> Coalesce<'a> {
     }
 
     fn chart(&mut self, chart: &Chart, into: &Dict, prefix: &str) -> Result<(), Error> {
+        self.in_subchart = !prefix.is_empty();
         self.defaults(chart, into, prefix);
         for inner in &chart.dependencies {
             let values = match get(into, inner.name()) {
@@ -242,11 +245,15 @@ impl<'a> Coalesce<'a> {
         }
     }
 
-    /// Removes the nulls of a map, and returns their keys, which don't get the values below either. Helm 4 retains those without another value below, Helm 3
-    /// removes them since 3.19.5.
+    /// Removes the nulls of a map, and returns their keys, which don't get the values below either. Nulls without a value below are retained by Helm 4, and
+    /// by Helm 3 in the values of the outermost chart: 3.19.5 removes those, too, 3.19.4 retains them in subcharts as well.
     fn drop_nulls(&self, into: &Dict, below: &Dict) -> Vec<Rc<str>> {
         let is_dropped = |key: &str, value: &Value| {
-            is_nil(value) && !(self.helm.is_four() && below.borrow().get(key).is_none_or(is_nil))
+            is_nil(value)
+                && match below.borrow().get(key) {
+                    None => self.in_subchart && !self.helm.is_four(),
+                    Some(below) => !(self.helm.is_four() && is_nil(below)),
+                }
         };
         let dropped: Vec<Rc<str>> = into
             .borrow()

@@ -289,7 +289,7 @@ fn seen(template: &str, cluster: Option<Arc<dyn ClusterView>>) -> Result<String,
 fn chart_templates_read_capabilities_and_lookup() {
     let cluster = || Some(Arc::new(TestCluster) as Arc<dyn ClusterView>);
     for (template, expected, offline) in [
-        (".Capabilities.KubeVersion.Version", "v1.33.4", "v1.36.0"),
+        (".Capabilities.KubeVersion.Version", "v1.33.4+k3s1", "v1.36.0"),
         (".Capabilities.HelmVersion.Version", "v4.3.1", "v4.3.1"),
         (".Capabilities.APIVersions.Has \"x.io/v1/Foo\"", "true", "false"),
         (".Capabilities.APIVersions.Has \"apps/v1\"", "false", "true"),
