@@ -267,8 +267,11 @@ fn nulls_drop_keys_of_subcharts() {
         assert_eq!(values, format!(r#"{{"in": {{{expected}}}}}"#), "{over}");
         assert!(warnings.is_empty(), "{warnings:?}");
     }
-    // Those of the outermost chart stay, as with 3.19.4.
-    let (values, _) = coalesced(&chart("out", "{a: {o: 1}}", Vec::new()), "{a: {o: null, x: null}}");
+    // Nulls of the outermost chart stay, as with 3.19.4.
+    let (values, _) = coalesced(
+        &chart("out", "{a: {o: 1}}", Vec::new()),
+        "{a: {o: null, x: null}}",
+    );
     assert_eq!(values, r#"{"a": {"x": nil}}"#);
 }
 
