@@ -15,10 +15,8 @@ pub(super) enum SelectError {
 /// Returns the objects that a selector names: one of each kind that matches.
 pub(super) async fn select(run: &Run<'_>, selector: &ObjectSelector) -> Result<Vec<ObjectRef>, SelectError> {
     let (group, kind) = (selector.group.as_deref(), selector.kind.as_deref());
-    let namespace = selector.namespace.as_deref();
-    let refs = apply::resolve_kinds(run.session.cluster, group, kind, namespace, &selector.name)
-        .await
-        .map_err(SelectError::Cluster)?;
+    let refs = named(run.session.cluster, selector).await;
+    let refs = refs.map_err(SelectError::Cluster)?;
     if refs.is_empty() && !(run.options.dry_run && run.session.definitions.define(group, kind)) {
         return Err(SelectError::UnknownKind(unknown(selector)));
     }
@@ -30,16 +28,19 @@ pub(crate) async fn existing(
     cluster: &Cluster,
     selector: &ObjectSelector,
 ) -> Result<Vec<ObjectRef>, cluster::Error> {
+    let mut found = Vec::new();
+    for reference in named(cluster, selector).await? {
+        if cluster.get(&reference).await?.is_some() {
+            found.push(reference);
+        }
+    }
+    Ok(found)
+}
+
+async fn named(cluster: &Cluster, selector: &ObjectSelector) -> Result<Vec<ObjectRef>, cluster::Error> {
     let (group, kind) = (selector.group.as_deref(), selector.kind.as_deref());
     let namespace = selector.namespace.as_deref();
-    let mut found = apply::resolve_kinds(cluster, group, kind, namespace, &selector.name).await?;
-    let mut exists = Vec::with_capacity(found.len());
-    for reference in &found {
-        exists.push(cluster.get(reference).await?.is_some());
-    }
-    let mut exists = exists.into_iter();
-    found.retain(|_| exists.next().unwrap_or_default());
-    Ok(found)
+    apply::resolve_kinds(cluster, group, kind, namespace, &selector.name).await
 }
 
 /// Returns the message of kluctl for an unknown kind, which is the same for deletions.
