@@ -3,6 +3,7 @@
 //! Flags of a single kind are in its controller. A flag that is accepted for the sake of existing manifests but has no effect is logged
 //! when it is set.
 
+pub mod bytes;
 mod without_effect;
 
 use std::{path::PathBuf, time::Duration};
@@ -135,7 +136,7 @@ pub struct CommonFlags {
 
     /// Bytes of memory that the work for all namespaces may hold together, as in 512Mi. By default half of the memory limit of the container,
     /// or 512Mi without one.
-    #[arg(long, value_name = "BYTES", value_parser = crate::memory::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::memory::size)]
     pub work_memory_max_size: Option<u64>,
 
     /// Percentage by which intervals are spread.

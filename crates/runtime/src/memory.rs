@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::flags::bytes;
+
 /// Bytes of the ledger where the container has no limit.
 const WITHOUT_LIMIT: u64 = 512 << 20;
 /// Limits of the container by version 2 and 1 of control groups.
@@ -29,22 +31,10 @@ fn limit(path: &Path) -> Option<u64> {
     text.trim().parse().ok().filter(|limit| *limit < LARGEST)
 }
 
-/// Parses a number of bytes with an optional unit: Ki, Mi, Gi, k, M or G.
-pub(crate) fn bytes(text: &str) -> Result<u64, &'static str> {
-    const WRONG: &str = "it must be a positive number of bytes, as in 512Mi";
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
-        "" => 1,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        _ => return Err(WRONG),
-    };
-    let number: u64 = digits.parse().map_err(|_| WRONG)?;
-    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or(WRONG)
+/// Parses the size of the ledger.
+pub(crate) fn size(text: &str) -> Result<u64, &'static str> {
+    let bytes = bytes::parse(text).ok().filter(|bytes| *bytes > 0);
+    bytes.ok_or("it must be a positive number of bytes, as in 512Mi")
 }
 
 #[cfg(test)]
@@ -68,17 +58,17 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_units() {
+    fn sizes_have_units() {
         for (text, expected) in [
             ("1", Ok(1)),
             ("64Ki", Ok(64 << 10)),
             ("512Mi", Ok(512 << 20)),
             ("2G", Ok(2_000_000_000)),
         ] {
-            assert_eq!(bytes(text), expected, "{text}");
+            assert_eq!(size(text), expected, "{text}");
         }
         for text in ["", "0", "-1", "Mi", "1.5Gi", "1Pi", "99999999999Gi"] {
-            assert!(bytes(text).is_err(), "{text}");
+            assert!(size(text).is_err(), "{text}");
         }
     }
 }

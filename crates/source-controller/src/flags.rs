@@ -19,7 +19,7 @@ use runtime::{
     CommonFlags,
     accounts::{InvalidDefaultAccount, OBJECT_IDENTITIES, ServiceAccounts},
     duration,
-    flags::{Idle, idle},
+    flags::{Idle, bytes, idle},
 };
 
 pub use consumers::{Consumer, ConsumerFlags, InvalidConsumer};
@@ -75,16 +75,16 @@ pub struct Flags {
     pub artifact_retention_records: usize,
 
     /// Bytes that the stored artifacts of an object may take, the superseded ones included, as in 512Mi; 0 is unlimited.
-    #[arg(long, default_value = "2Gi", value_parser = bytes)]
+    #[arg(long, default_value = "2Gi", value_parser = bytes::parse)]
     pub storage_quota_per_object: u64,
 
     /// Bytes that the stored artifacts of all objects of a namespace may take, as in 10Gi; 0 is unlimited.
-    #[arg(long, default_value = "5Gi", value_parser = bytes)]
+    #[arg(long, default_value = "5Gi", value_parser = bytes::parse)]
     pub storage_quota_per_namespace: u64,
 
     /// Bytes that the temporary files of all sources may take together, a namespace three quarters of those that others leave, as in 3Gi; 0
     /// is unlimited.
-    #[arg(long, default_value = "3Gi", value_parser = bytes)]
+    #[arg(long, default_value = "3Gi", value_parser = bytes::parse)]
     pub temporary_files_max_size: u64,
 
     /// Algorithm of digests: sha1, sha256, sha384, sha512 or blake3.
@@ -117,15 +117,15 @@ pub struct Flags {
     pub sigstore_trusted_root: Option<PathBuf>,
 
     /// Bytes that the index of a Helm repository may have at most.
-    #[arg(long, default_value = "50Mi", value_parser = bytes)]
+    #[arg(long, default_value = "50Mi", value_parser = bytes::parse)]
     pub helm_index_max_size: u64,
 
     /// Bytes that the archive of a Helm chart may have at most.
-    #[arg(long, default_value = "10Mi", value_parser = bytes)]
+    #[arg(long, default_value = "10Mi", value_parser = bytes::parse)]
     pub helm_chart_max_size: u64,
 
     /// Bytes that a file of a Helm chart may have at most.
-    #[arg(long, default_value = "5Mi", value_parser = bytes)]
+    #[arg(long, default_value = "5Mi", value_parser = bytes::parse)]
     pub helm_chart_file_max_size: u64,
 
     /// Pairs of a feature gate and true or false. ObjectLevelWorkloadIdentity lets objects use the cloud identities of service
@@ -313,29 +313,6 @@ impl Flags {
 const fn or_none(limit: u64) -> u64 {
     if limit == 0 { u64::MAX } else { limit }
 }
-
-/// Parses a number of bytes, with a unit as in Kubernetes: `1048576`, `512Mi`, `2G`.
-fn bytes(text: &str) -> Result<u64, BytesError> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
-        "" => 1,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        _ => return Err(BytesError),
-    };
-    let number: u64 = digits.parse().map_err(|_| BytesError)?;
-    number.checked_mul(unit).ok_or(BytesError)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a number of bytes, as in 1048576, 512Mi or 2G")]
-struct BytesError;
 
 /// Returns the host that others reach `address` by, as far as it is known.
 fn derived(address: &str, hostname: Option<&str>) -> String {

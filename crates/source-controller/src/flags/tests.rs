@@ -182,17 +182,6 @@ fn quotas_have_units_and_zero_is_none() {
     assert_eq!(quotas(&[]).unwrap(), default);
     let none = ["--storage-quota-per-object=0", "--storage-quota-per-namespace=0"];
     assert_eq!(quotas(&none).unwrap(), Quotas::UNLIMITED);
-    for (text, expected) in [
-        ("7", 7),
-        ("512Mi", 512 << 20),
-        ("3k", 3000),
-        ("2G", 2_000_000_000),
-    ] {
-        assert_eq!(bytes(text), Ok(expected), "{text}");
-    }
-    for wrong in ["", "Mi", "1.5Gi", "-1", "1 Gi", "1KB", "99999999999Ti"] {
-        assert_eq!(bytes(wrong), Err(BytesError), "{wrong}");
-    }
 }
 
 #[test]
