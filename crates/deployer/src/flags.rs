@@ -87,3 +87,50 @@ impl ReferenceFlags {
         }
     }
 }
+
+/// The limits of the rendering of one object.
+#[derive(Debug, Clone, Args)]
+pub struct RenderFlags {
+    /// Maximum size of a file to render, in bytes.
+    #[arg(long, default_value_t = 5 << 20)]
+    pub limit_file_bytes: u64,
+
+    /// Maximum size of the rendered output of an object, in bytes.
+    #[arg(long, default_value_t = 64 << 20)]
+    pub limit_rendered_bytes: u64,
+
+    /// Maximum number of rendered objects of an object.
+    #[arg(long, default_value_t = 20_000)]
+    pub limit_objects: u64,
+
+    /// Maximum nesting depth of includes, bases and components.
+    #[arg(long, default_value_t = 50)]
+    pub limit_include_depth: u32,
+
+    /// Maximum nesting depth of YAML documents.
+    #[arg(long, default_value_t = 100)]
+    pub limit_yaml_depth: u32,
+
+    /// Maximum size in bytes of a YAML document's expanded aliases.
+    #[arg(long, default_value_t = 10 << 20)]
+    pub limit_alias_bytes: u64,
+
+    /// Maximum number of steps of a render, such as template nodes and turns of loops.
+    #[arg(long, default_value_t = 500_000_000)]
+    pub limit_steps: u64,
+}
+
+impl RenderFlags {
+    #[must_use]
+    pub fn limits(&self) -> tree::Limits {
+        tree::Limits {
+            steps: self.limit_steps,
+            bytes: self.limit_rendered_bytes,
+            yaml_depth: self.limit_yaml_depth,
+            alias_bytes: self.limit_alias_bytes,
+            include_depth: self.limit_include_depth,
+            file_bytes: self.limit_file_bytes,
+            objects: self.limit_objects,
+        }
+    }
+}

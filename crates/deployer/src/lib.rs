@@ -39,7 +39,7 @@ mod working;
 pub use check::{check, check_name};
 pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster};
 pub use consumer::{Consumer, key};
-pub use flags::ReferenceFlags;
+pub use flags::{ReferenceFlags, RenderFlags};
 pub use index::{LabelIndex, LabelledObject, ObjectNames};
 pub use kind::{
     Acted, DeployKind, DeployObject, DeploySpec, Inputs, NewRevision, ReadObjects, Start, UnchangedSource,

@@ -30,6 +30,12 @@ pub fn since(then: Timestamp, now: &Time) -> Duration {
     Duration::try_from(now.0.duration_since(then)).unwrap_or_default()
 }
 
+/// Returns the age at which something of this period is due. The schedule has jitter, so the last tenth of the period counts as passed.
+#[must_use]
+pub fn due_age(period: Duration) -> Duration {
+    period.mul_f32(0.9)
+}
+
 /// Returns the time until the next pass: the first of the interval and the times after which something is `due`, at least a second. Objects
 /// that are not ready are checked again soon, and less often the longer it takes.
 #[must_use]

@@ -4,7 +4,7 @@ mod original;
 mod parse;
 
 use clap::Args;
-use deployer::ReferenceFlags;
+use deployer::{ReferenceFlags, RenderFlags};
 use engine::{EnvironmentVariables, ExternalAccess};
 use remote::ServerAccess;
 use runtime::{
@@ -38,33 +38,8 @@ pub struct Flags {
     #[command(flatten)]
     pub original: OriginalFlags,
 
-    /// Maximum size of a rendered file in bytes.
-    #[arg(long, default_value_t = 5 << 20)]
-    pub limit_file_bytes: u64,
-
-    /// Maximum size of a rendered project in bytes.
-    #[arg(long, default_value_t = 64 << 20)]
-    pub limit_rendered_bytes: u64,
-
-    /// Maximum number of rendered objects of a project.
-    #[arg(long, default_value_t = 20_000)]
-    pub limit_objects: u64,
-
-    /// Maximum nesting depth of includes.
-    #[arg(long, default_value_t = 50)]
-    pub limit_include_depth: u32,
-
-    /// Maximum nesting depth of YAML documents.
-    #[arg(long, default_value_t = 100)]
-    pub limit_yaml_depth: u32,
-
-    /// Maximum size in bytes of a YAML document's expanded aliases.
-    #[arg(long, default_value_t = 10 << 20)]
-    pub limit_alias_bytes: u64,
-
-    /// Maximum number of steps of templates and loops in the rendering of a project.
-    #[arg(long, default_value_t = 500_000_000)]
-    pub limit_steps: u64,
+    #[command(flatten)]
+    pub render: RenderFlags,
 
     /// Prefix of environment variables that projects may read; can be repeated. Without it they may read none.
     #[arg(long, value_name = "PREFIX")]
@@ -77,19 +52,6 @@ pub struct Flags {
 }
 
 impl Flags {
-    #[must_use]
-    pub fn rendering(&self) -> tree::Limits {
-        tree::Limits {
-            steps: self.limit_steps,
-            bytes: self.limit_rendered_bytes,
-            yaml_depth: self.limit_yaml_depth,
-            alias_bytes: self.limit_alias_bytes,
-            include_depth: self.limit_include_depth,
-            file_bytes: self.limit_file_bytes,
-            objects: self.limit_objects,
-        }
-    }
-
     /// Returns the access of projects to anything but their files and their cluster.
     #[must_use]
     pub fn external(&self, ctx: &Context) -> ExternalAccess {
@@ -201,11 +163,11 @@ mod tests {
     fn default_limits_are_those_of_the_library() {
         let cli = Cli::try_parse_from(["kluctl-controller"]).expect("defaults");
         assert_eq!(
-            format!("{:?}", cli.own.rendering()),
+            format!("{:?}", cli.own.render.limits()),
             format!("{:?}", tree::Limits::default())
         );
         assert_eq!(
-            format!("{:?}", cli.own.references.fetching(cli.own.rendering())),
+            format!("{:?}", cli.own.references.fetching(cli.own.render.limits())),
             format!("{:?}", artifact::FetchLimits::default())
         );
     }

@@ -3,7 +3,7 @@
 mod gates;
 
 use clap::Args;
-use deployer::ReferenceFlags;
+use deployer::{ReferenceFlags, RenderFlags};
 use runtime::flags::{Idle, idle};
 
 pub use gates::{FeatureGates, InvalidGate};
@@ -84,49 +84,11 @@ pub struct Flags {
     #[arg(long, default_value = "", value_name = "NAME=BOOL")]
     pub feature_gates: FeatureGates,
 
-    /// Maximum size of a file in bytes.
-    #[arg(long, default_value_t = 5 << 20)]
-    pub limit_file_bytes: u64,
-
-    /// Maximum size of the built objects of a Kustomization in bytes.
-    #[arg(long, default_value_t = 64 << 20)]
-    pub limit_rendered_bytes: u64,
-
-    /// Maximum number of built objects of a Kustomization.
-    #[arg(long, default_value_t = 20_000)]
-    pub limit_objects: u64,
-
-    /// Maximum nesting depth of bases and components.
-    #[arg(long, default_value_t = 50)]
-    pub limit_include_depth: u32,
-
-    /// Maximum nesting depth of YAML documents.
-    #[arg(long, default_value_t = 100)]
-    pub limit_yaml_depth: u32,
-
-    /// Maximum size in bytes of a YAML document's expanded aliases.
-    #[arg(long, default_value_t = 10 << 20)]
-    pub limit_alias_bytes: u64,
-
-    /// Maximum number of steps of a build.
-    #[arg(long, default_value_t = 500_000_000)]
-    pub limit_steps: u64,
+    #[command(flatten)]
+    pub render: RenderFlags,
 }
 
 impl Flags {
-    #[must_use]
-    pub fn building(&self) -> tree::Limits {
-        tree::Limits {
-            steps: self.limit_steps,
-            bytes: self.limit_rendered_bytes,
-            yaml_depth: self.limit_yaml_depth,
-            alias_bytes: self.limit_alias_bytes,
-            include_depth: self.limit_include_depth,
-            file_bytes: self.limit_file_bytes,
-            objects: self.limit_objects,
-        }
-    }
-
     /// Refuses flags whose wish can't be fulfilled.
     ///
     /// # Errors
@@ -297,7 +259,7 @@ mod tests {
     fn default_limits_are_those_of_the_library() {
         let cli = Cli::try_parse_from(["kustomize-controller"]).expect("defaults");
         assert_eq!(
-            format!("{:?}", cli.own.building()),
+            format!("{:?}", cli.own.render.limits()),
             format!("{:?}", tree::Limits::default())
         );
     }

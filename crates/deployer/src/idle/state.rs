@@ -13,6 +13,8 @@ use objects::ObjectId;
 use parking_lot::Mutex;
 use runtime::ObjectKey;
 
+use crate::schedule::due_age;
+
 /// Times since actions of this process that are not part of the status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ages {
@@ -25,11 +27,11 @@ pub struct Ages {
 
 impl Ages {
     /// Returns true if the last deployment wanted the same, failed, and is not due again: hooks, deletions and waits are repeated at this
-    /// period alone, not by the passes in between. The schedule has jitter, so the last tenth of the period counts as passed.
+    /// period alone, not by the passes in between.
     #[must_use]
     pub fn is_early(&self, wanted: u64, period: Duration) -> bool {
         let same = self.failed.filter(|failed| failed.wanted == wanted);
-        same.is_some_and(|failed| failed.age < period.mul_f32(0.9))
+        same.is_some_and(|failed| failed.age < due_age(period))
     }
 }
 

@@ -68,14 +68,14 @@ impl Kustomizations {
         let dir = scratch::directory(&std::env::temp_dir(), "kustomize-controller")?;
         let (name, namespace) = OWNER_LABELS;
         let parts = Parts::start(ctx, flags.references.kubeconfigs(), &[name, namespace]);
-        let limits = flags.references.fetching(flags.building());
+        let limits = flags.references.fetching(flags.render.limits());
         let clusters = Arc::clone(&parts.clusters);
         let custom = flags.custom_stage().into_iter();
         let kind = Self {
             references: References::new(ctx, &flags.references, &dir, limits, clusters)?,
             parts: parts.clone(),
             gates: flags.feature_gates.clone(),
-            limits: flags.building(),
+            limits: flags.render.limits(),
             custom_stage: custom.map(|(group, kind)| (group.into(), kind.into())).collect(),
             takeover: owner::takeover(flags),
             no_remote_bases: flags.no_remote_bases,

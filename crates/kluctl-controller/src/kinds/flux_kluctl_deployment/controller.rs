@@ -32,7 +32,7 @@ pub struct Controller {
 impl Controller {
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
-        let limits = flags.references.fetching(flags.rendering());
+        let limits = flags.references.fetching(flags.render.limits());
         let labels = [kluctl::annotations::DISCRIMINATOR];
         let parts = Parts::start(ctx, flags.references.kubeconfigs(), &labels);
         let clusters = std::sync::Arc::clone(&parts.clusters);
@@ -43,7 +43,7 @@ impl Controller {
             successors: ObjectNames::start(ctx, &sharers::successor()),
             parts,
             references,
-            rendering: flags.rendering(),
+            rendering: flags.render.limits(),
             external: flags.external(ctx),
             render_slots: RenderSlots::default(),
             chart_cache: ChartCache::default(),

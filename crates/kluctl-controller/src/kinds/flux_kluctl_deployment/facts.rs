@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::{Reason, Time, annotation, condition_type, conditions, kluctl::KluctlDeployment};
 use deployer::{
     idle::{Ages, fingerprint},
-    schedule::since,
+    schedule::{due_age, since},
 };
 use kube::ResourceExt;
 
@@ -38,8 +38,8 @@ pub(crate) fn facts<'a>(
     let failed = deploy.filter(|last| {
         let is_same = last.objects_hash.as_deref() == Some(hash);
         let is_failure = failure_of(Some(last)).is_some() || failure_of(prune).is_some();
-        let retry = spec::retry_interval(spec).mul_f32(0.9);
-        is_same && is_failure && since(last.time.0, now) < retry
+        let retry = spec::retry_interval(spec);
+        is_same && is_failure && since(last.time.0, now) < due_age(retry)
     });
     let spec_changed = status.and_then(|status| status.observed_generation) != object.metadata.generation;
     let deploy_requested = unhandled(

@@ -15,9 +15,8 @@ pub(crate) enum Period {
 }
 
 impl Period {
-    /// Returns true if the period has passed. The schedule has jitter, so the last tenth of the period counts as passed.
     fn due(self, since: Duration) -> bool {
-        matches!(self, Self::Every(period) if since >= period.mul_f32(0.9))
+        matches!(self, Self::Every(period) if since >= schedule::due_age(period))
     }
 
     fn left(self, since: Duration) -> Option<Duration> {
@@ -61,6 +60,13 @@ pub(crate) struct Facts<'a> {
     pub last_validate_failed: bool,
     /// True if the last deployment of the same failed, and is not due again.
     pub is_early: bool,
+}
+
+impl Facts<'_> {
+    /// Returns true if a failed deployment is left for later. A requested reconciliation repeats it.
+    fn leaves_failed(&self) -> bool {
+        self.is_early && !self.reconcile_requested
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,12 +125,12 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
         deploy,
         prune: prune(facts, deploy),
         validate: validate(facts, deploy),
-        is_early: facts.is_early && !facts.reconcile_requested,
+        is_early: facts.leaves_failed(),
     }
 }
 
 fn deploy(facts: &Facts<'_>) -> Deploy {
-    if facts.is_early && !facts.reconcile_requested {
+    if facts.leaves_failed() {
         return Deploy::Nothing;
     }
     let Some(last) = facts.last_deploy else {
@@ -158,7 +164,7 @@ fn deploy(facts: &Facts<'_>) -> Deploy {
 fn prune(facts: &Facts<'_>, deploy: Deploy) -> Prune {
     match deploy {
         _ if !facts.prune => Prune::Disabled,
-        _ if facts.is_early && !facts.reconcile_requested => Prune::NotNow,
+        _ if facts.leaves_failed() => Prune::NotNow,
         Deploy::Apply(_) => Prune::Run,
         _ if facts.last_prune_failed => Prune::Run,
         // Each deployment is followed by its pruning, so there should be none: a look takes a list of every kind.
@@ -172,7 +178,7 @@ fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
     if !facts.validate || facts.dry_run {
         return Validate::Disabled;
     }
-    if facts.is_early && !facts.reconcile_requested {
+    if facts.leaves_failed() {
         return Validate::IfDeployed;
     }
     let Some(since) = facts.since_validated else {

@@ -84,8 +84,7 @@ impl Controller {
             Period::Every(period) => period,
             Period::Never => return None,
         };
-        // As for other deployments, the last tenth of the period counts as passed.
-        Some(Instant::now() + period.mul_f32(0.9).saturating_sub(since_compared))
+        Some(Instant::now() + schedule::due_age(period).saturating_sub(since_compared))
     }
 
     /// Returns true if the source still offers the artifact, and no successor took over, as far as watches know.

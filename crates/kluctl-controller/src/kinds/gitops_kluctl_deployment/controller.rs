@@ -62,7 +62,7 @@ impl Controller {
         Ok(Self {
             parts: shared.parts,
             metrics: Metrics::new(ctx.metrics().registry())?,
-            rendering: flags.rendering(),
+            rendering: flags.render.limits(),
             external: {
                 let mut external = flags.external(ctx);
                 external.servers.source_cache = Some(SourceCache::default());

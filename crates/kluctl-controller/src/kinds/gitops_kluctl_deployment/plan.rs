@@ -51,8 +51,8 @@ pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ag
         .status
         .as_ref()
         .and_then(|status| ended(status.last_deploy_result.as_ref(), Some("commandInfo")));
-    let period = redeploys_after(&object.spec).mul_f32(0.9);
-    let is_retried = deployed.is_none_or(|end| since(end, now) >= period);
+    let due_age = schedule::due_age(redeploys_after(&object.spec));
+    let is_retried = deployed.is_none_or(|end| since(end, now) >= due_age);
     due_if(object, (hash, dry_run), ages, now, is_retried)
 }
 
