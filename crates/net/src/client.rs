@@ -39,9 +39,12 @@ impl Default for Timeouts {
 }
 
 /// Proxies of a client. The policy applies to the targets of requests through them, too.
+///
+/// A proxy gets names, and resolves them again. A certificate shows that it led to the named server; without one, the policy refuses names
+/// while the operator has a proxy, also through a proxy of a user, which may be the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proxies {
-    /// The variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. No policy applies to these proxies' own addresses.
+    /// The operator's: the variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. No policy applies to these proxies' own addresses.
     Environment,
     Direct,
     /// One for all requests. The policy applies to its own address, too.
@@ -81,12 +84,15 @@ impl ClientOptions {
 
     /// Makes the client. It connects to no server yet.
     pub fn build(self) -> Result<Client, Error> {
+        self.build_with(OperatorProxies {
+            matcher: Matcher::from_env(),
+            proxy: None,
+        })
+    }
+
+    fn build_with(self, operator: OperatorProxies) -> Result<Client, Error> {
         // Another part of the process may have chosen already; then that choice stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let matcher = match &self.proxies {
-            Proxies::Environment => Some(Matcher::from_env()),
-            Proxies::Direct | Proxies::Only(_) => None,
-        };
         let only = match &self.proxies {
             Proxies::Only(proxy) => {
                 self.policy.check_url(&proxy.url)?;
@@ -94,9 +100,36 @@ impl ClientOptions {
             }
             _ => None,
         };
-        let proxies = matcher.as_ref().map(hosts).unwrap_or_default();
+        let operated = hosts(&operator.matcher);
+        let has_operator_proxy = !operated.is_empty();
+        let (matcher, proxies) = match &self.proxies {
+            Proxies::Environment => (Some(operator.matcher), operated),
+            Proxies::Direct | Proxies::Only(_) => (None, Vec::new()),
+        };
         let resolver = Resolver::with_proxies(self.policy.clone(), proxies.clone());
-        let http = self.tls.build(|| {
+        let given = match &self.proxies {
+            Proxies::Environment => operator.proxy,
+            Proxies::Direct | Proxies::Only(_) => only,
+        };
+        let http = self.http(&resolver, given.as_ref())?;
+        Ok(Client(Arc::new(Inner {
+            http,
+            policy: self.policy,
+            redirects: self.redirects,
+            total: self.timeouts.total,
+            verifies_tls: !self.tls.insecure_skip_verify,
+            has_operator_proxy,
+            matcher,
+            only_proxy: match self.proxies {
+                Proxies::Only(proxy) => Some(proxy.url),
+                _ => None,
+            },
+            proxies,
+        })))
+    }
+
+    fn http(&self, resolver: &Resolver, proxy: Option<&reqwest::Proxy>) -> Result<reqwest::Client, Error> {
+        self.tls.build(|| {
             let builder = reqwest::Client::builder()
                 .user_agent(self.user_agent)
                 .referer(false)
@@ -113,25 +146,20 @@ impl ClientOptions {
                 Some(read) => builder.read_timeout(read),
                 None => builder,
             };
-            match (&self.proxies, &only) {
-                (_, Some(proxy)) => builder.proxy(proxy.clone()),
-                (Proxies::Environment, None) => builder,
-                (_, None) => builder.no_proxy(),
+            match (proxy, &self.proxies) {
+                (Some(proxy), _) => builder.proxy(proxy.clone()),
+                (None, Proxies::Environment) => builder,
+                (None, _) => builder.no_proxy(),
             }
-        })?;
-        Ok(Client(Arc::new(Inner {
-            http,
-            policy: self.policy,
-            redirects: self.redirects,
-            total: self.timeouts.total,
-            matcher,
-            only_proxy: match self.proxies {
-                Proxies::Only(proxy) => Some(proxy.url),
-                _ => None,
-            },
-            proxies,
-        })))
+        })
     }
+}
+
+/// The proxies of the operator.
+struct OperatorProxies {
+    matcher: Matcher,
+    /// The same for reqwest; `None` if it reads the environment as well.
+    proxy: Option<reqwest::Proxy>,
 }
 
 fn hosts(matcher: &Matcher) -> Vec<String> {
@@ -152,6 +180,8 @@ struct Inner {
     policy: AddressPolicy,
     redirects: Redirects,
     total: Option<Duration>,
+    verifies_tls: bool,
+    has_operator_proxy: bool,
     matcher: Option<Matcher>,
     /// The user's proxy for all requests.
     only_proxy: Option<Url>,
@@ -246,6 +276,10 @@ impl Client {
         let is_proxy = inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
         if !is_proxied && !is_proxy {
             return Ok(());
+        }
+        let is_proven = url.scheme() == "https" && inner.verifies_tls;
+        if is_proxied && inner.has_operator_proxy && !is_proven {
+            inner.policy.check_unproven(name)?;
         }
         match inner.policy.resolve(url).await {
             Err(Unresolved::Unknown) if is_proxied => Ok(()),

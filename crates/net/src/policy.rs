@@ -47,6 +47,11 @@ pub enum Refusal {
     Itself,
     #[error("ports of the kubelet and other services of nodes are not allowed")]
     NodePort,
+    /// A name that a proxy resolves again, without a certificate that proves the server.
+    #[error(
+        "names are not allowed through a proxy by plain http or unverified TLS, because the proxy may resolve them to an internal address"
+    )]
+    UnprovenName,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -139,6 +144,7 @@ struct Rules {
     api_server: bool,
     own_services: bool,
     node_ports: bool,
+    unproven_names: bool,
     services: ClusterServices,
     exceptions: Vec<Exception>,
 }
@@ -156,7 +162,8 @@ impl AddressPolicy {
 
     /// The policy of a controller, whose users must not reach more through it than directly: also refuses loopback,
     /// unspecified, multicast and broadcast addresses, the API server, services of the controller's own namespace and their Pods, the
-    /// controller itself, and ports of the kubelet. Private networks are allowed.
+    /// controller itself, ports of the kubelet, and names that a proxy of the operator resolves again without a certificate that proves the
+    /// server. Private networks are allowed.
     #[must_use]
     pub fn controller(services: ClusterServices) -> Self {
         Self(Arc::new(Rules {
@@ -166,6 +173,7 @@ impl AddressPolicy {
             api_server: true,
             own_services: true,
             node_ports: true,
+            unproven_names: true,
             services,
             exceptions: Vec::new(),
         }))
@@ -200,6 +208,12 @@ impl AddressPolicy {
     #[must_use]
     pub fn allowing_api_server(self) -> Self {
         self.with(|rules| rules.api_server = false)
+    }
+
+    /// Allows all names through proxies of the operator, which refuse internal addresses themselves.
+    #[must_use]
+    pub fn trusting_proxies(self) -> Self {
+        self.with(|rules| rules.unproven_names = false)
     }
 
     /// Returns the addresses of the controllers, for the one who watches them.
@@ -302,6 +316,14 @@ impl AddressPolicy {
             return Err(Refusal::OwnService);
         }
         Ok(false)
+    }
+
+    /// Checks a name that is sent to a proxy, which resolves it again, by a request that proves the server by no certificate.
+    pub(crate) fn check_unproven(&self, name: &str) -> Result<(), Refusal> {
+        match self.check_name(name)? {
+            false if self.0.unproven_names => Err(Refusal::UnprovenName),
+            _ => Ok(()),
+        }
     }
 
     fn is_node_port(&self, port: Option<u16>) -> bool {

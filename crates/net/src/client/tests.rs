@@ -257,3 +257,154 @@ async fn server_that_asks_for_a_certificate_is_told_from_a_broken_connection() {
         assert_eq!(need, Some(crate::Need::ClientCertificate), "{attempt}: {error}");
     }
 }
+
+/// A name that leads to an allowed address here, and to an internal one at the proxy of the operator.
+struct Rebound {
+    proxy: testkit::HttpProxy,
+    internal: WebServer,
+    policy: AddressPolicy,
+}
+
+impl Rebound {
+    const UNKNOWN: &str = "rebound.invalid";
+    const PORT: u16 = 8443;
+
+    fn to(internal: WebServer) -> Self {
+        internal.page("/", Page::Content("s3cret".into()));
+        let address = internal.url("").split('/').nth(2).unwrap().to_owned();
+        let proxy = testkit::HttpProxy::start("me", "canary").unwrap();
+        for name in [Self::UNKNOWN, "localhost"] {
+            proxy.route(&format!("{name}:{}", Self::PORT), &address);
+        }
+        let policy = policy();
+        policy.own_addresses().set_endpoints([address.parse().unwrap()]);
+        Self {
+            proxy,
+            internal,
+            policy,
+        }
+    }
+
+    fn url(scheme: &str, name: &str) -> String {
+        format!("{scheme}://{name}:{}/", Self::PORT)
+    }
+
+    async fn send(&self, options: ClientOptions, url: &str) -> Result<Response, Error> {
+        let address = self.proxy.url().replace("://", "://me:canary@");
+        let operator = OperatorProxies {
+            matcher: Matcher::builder().all(address.clone()).build(),
+            proxy: Some(reqwest::Proxy::all(address).unwrap()),
+        };
+        options.build_with(operator)?.send(get(url)).await
+    }
+
+    fn options(&self) -> ClientOptions {
+        ClientOptions::new(self.policy.clone())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_that_the_proxy_of_the_operator_resolves_to_an_internal_address_reads_nothing() {
+    let rebound = Rebound::to(WebServer::start().unwrap());
+    let by_user = Proxies::Only(Proxy {
+        protocol: crate::ProxyProtocol::Http,
+        url: rebound.proxy.url().parse().unwrap(),
+        auth: Some(("me".to_owned(), Secret::new("canary".to_owned()))),
+    });
+    for name in ["localhost", Rebound::UNKNOWN] {
+        let url = Rebound::url("http", name);
+        for proxies in [Proxies::Environment, by_user.clone()] {
+            let options = ClientOptions {
+                proxies,
+                ..rebound.options()
+            };
+            let refused = rebound.send(options, &url).await;
+            assert!(
+                matches!(refused, Err(Error::Refused(Refusal::UnprovenName))),
+                "{url}: {refused:?}"
+            );
+        }
+    }
+    assert_eq!(rebound.proxy.asked(), [] as [&str; 0]);
+    let first = WebServer::start().unwrap();
+    let options = ClientOptions {
+        redirects: Redirects::FOLLOW,
+        ..rebound.options()
+    };
+    let url = redirect(&first, "/", &Rebound::url("http", Rebound::UNKNOWN));
+    let error = rebound.send(options, &url).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("a redirect leads to a refused address: names are not allowed through a proxy"),
+        "{error}"
+    );
+    assert!(rebound.internal.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificate_proves_the_server_behind_the_proxy_of_the_operator() {
+    let authority = testkit::Authority::new(&["127.0.0.1"]).unwrap();
+    let rebound = Rebound::to(WebServer::start_tls(authority).unwrap());
+    // Even if the user trusts the authority of the internal server.
+    let trusting = Tls::with_ca(Some(rebound.internal.ca_pem().as_bytes()));
+    for name in ["localhost", Rebound::UNKNOWN] {
+        let options = ClientOptions {
+            tls: trusting.clone(),
+            ..rebound.options()
+        };
+        let error = rebound
+            .send(options, &Rebound::url("https", name))
+            .await
+            .unwrap_err();
+        let cause = error.tls_cause().unwrap_or_default();
+        assert!(cause.contains("certificate"), "{name}: {error}: {cause}");
+    }
+    assert_eq!(
+        rebound.proxy.asked().len(),
+        2,
+        "the proxy led to the internal server"
+    );
+    let options = ClientOptions {
+        tls: Tls {
+            insecure_skip_verify: true,
+            ..trusting
+        },
+        ..rebound.options()
+    };
+    let refused = rebound.send(options, &Rebound::url("https", "localhost")).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::UnprovenName))));
+    assert!(rebound.internal.asked().is_empty());
+    // The right server has a certificate for its name.
+    let authority = testkit::Authority::new(&["localhost"]).unwrap();
+    let right = WebServer::start_tls(authority).unwrap();
+    right.page("/", Page::Content("x".into()));
+    let options = ClientOptions {
+        tls: Tls::with_ca(Some(right.ca_pem().as_bytes())),
+        ..rebound.options()
+    };
+    let url = right.url("/").replace("127.0.0.1", "localhost");
+    assert!(rebound.send(options, &url).await.unwrap().status().is_success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_go_to_proxies_that_the_operator_trusts_and_for_hosts_that_the_operator_names() {
+    let rebound = Rebound::to(WebServer::start().unwrap());
+    let url = Rebound::url("http", Rebound::UNKNOWN);
+    let policy = || rebound.policy.clone();
+    for allowed in [
+        policy().trusting_proxies(),
+        policy().allowing([Rebound::UNKNOWN.parse().unwrap()]),
+        AddressPolicy::command_line(),
+    ] {
+        let answer = rebound.send(ClientOptions::new(allowed), &url).await.unwrap();
+        assert!(answer.status().is_success());
+    }
+    // The proxy doesn't check addresses: this is left to it.
+    assert_eq!(rebound.internal.asked().len(), 3);
+    let direct = ClientOptions {
+        proxies: Proxies::Direct,
+        ..rebound.options()
+    };
+    let local = rebound.internal.url("/").replace("127.0.0.1", "localhost");
+    let refused = rebound.send(direct, &local).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::OwnService)) || refused.is_connect());
+}
