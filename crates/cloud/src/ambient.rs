@@ -75,6 +75,11 @@ impl Ambient {
         value.filter(|value| !value.is_empty())
     }
 
+    /// Reads the file that a variable names; `None` if it names none.
+    pub(crate) fn file(&self, variable: &str) -> Result<Option<String>, Error> {
+        self.get(variable).map(|path| read(Path::new(path))).transpose()
+    }
+
     #[must_use]
     pub fn home(&self, below: &str) -> Option<PathBuf> {
         Some(PathBuf::from(self.get("HOME")?).join(below))

@@ -9,7 +9,7 @@ mod sts;
 
 pub use ecr::{Ecr, Login};
 pub use profile::{Base, Chain, Profiles};
-pub use sign::sign;
+pub use sign::{presign, sign};
 pub use sso::{Sso, SsoRequest};
 pub use sts::{Assume, LdapIdentity, WebIdentity};
 

@@ -20,17 +20,21 @@
 mod ambient;
 pub mod aws;
 pub mod azure;
+mod cluster;
 mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gcp;
 pub mod github;
 pub mod http;
+mod identity;
 pub mod jwt;
 mod token;
 mod workload;
 
 pub use ambient::{Ambient, TrustedToken};
+pub use cluster::{Location, ManagedCluster};
 pub use error::Error;
+pub use identity::Identity;
 pub use token::{Token, TokenRequest};
 pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity, WorkloadLogin};

@@ -37,6 +37,6 @@ pub use git::SshConnections;
 pub use loopback::uses_plain_http;
 pub use path_pattern::is_path_match;
 pub use secret_credentials::{CredentialEntry, SecretCredentials};
-pub use service_account::ServiceAccountRole;
+pub use service_account::{ServiceAccountRole, ServiceAccountVault};
 pub use source_cache::{FetchedFiles, ScopedCache, SourceCache};
 pub use url_credentials::{LoginError, ReadSecret, SecretEntries, UrlCredentials};

@@ -1,4 +1,6 @@
-//! The AWS role of a ServiceAccount.
+//! The AWS role of a ServiceAccount, and its logins to Vault.
+
+mod vault;
 
 use std::{pin::Pin, time::Duration};
 
@@ -6,6 +8,8 @@ use cluster::Cluster;
 use objects::ObjectRef;
 use secrets::{AwsRole, RoleError, TrustedToken};
 use yaml::Value;
+
+pub use vault::ServiceAccountVault;
 
 /// Annotation of a ServiceAccount with the ARN of its AWS role.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
@@ -42,13 +46,7 @@ pub async fn trusted_token(
     name: &str,
 ) -> Result<Option<TrustedToken>, RoleError> {
     let about = |words: &str| RoleError(format!("service account {namespace}/{name}: {words}"));
-    let reference = ObjectRef {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "ServiceAccount".to_owned(),
-        namespace: Some(namespace.to_owned()),
-        name: name.to_owned(),
-    };
+    let reference = ObjectRef::core("ServiceAccount", namespace, name);
     let found = cluster.get(&reference).await;
     let found = found.map_err(|error| about(&error.to_string()))?;
     let account = found.ok_or_else(|| about("not found"))?;

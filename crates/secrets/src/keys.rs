@@ -12,6 +12,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod vault;
+mod vault_login;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,8 +24,13 @@ use tokio::sync::{Mutex, OnceCell};
 use zeroize::Zeroizing;
 
 pub(crate) use self::error::OpenError;
-pub use self::role::{AwsRole, RoleError};
-use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
+use self::{
+    age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault, vault_login::Logins,
+};
+pub use self::{
+    role::{AwsRole, RoleError},
+    vault_login::{VaultAccount, VaultLogin},
+};
 use crate::{
     Error,
     attempts::Attempts,
@@ -40,6 +46,9 @@ pub struct Keys {
     gcp: Option<Gcp>,
     azure: Option<Azure>,
     vault: Option<Vault>,
+    /// Account that logs in to Vault without a given token.
+    vault_account: Option<Arc<dyn VaultAccount>>,
+    vault_logins: Logins,
     /// Environment whose cloud credentials are used for services without given ones.
     ambient: Option<Arc<Ambient>>,
     /// AWS credentials from the environment, by the profile in a key.
@@ -117,6 +126,11 @@ impl Keys {
         self.vault = Some(Vault { token, server });
     }
 
+    /// Uses this account for Vault, unless a token is given. It logs in when the first file needs it.
+    pub fn set_vault_account(&mut self, account: Arc<dyn VaultAccount>) {
+        self.vault_account = Some(account);
+    }
+
     /// Restricts the addresses of key services: the author of a file chooses the address of its Vault.
     pub fn set_addresses(&mut self, addresses: AddressPolicy) {
         self.addresses = Some(addresses);
@@ -190,13 +204,25 @@ impl Keys {
                 address,
                 engine,
                 name,
-            } => match &self.vault {
-                Some(vault) => vault.open(self.http().await?, (address, engine, name), enc).await,
-                None => missing("Vault"),
-            },
+            } => {
+                let vault = self.vault(address).await?;
+                vault.open(self.http().await?, (address, engine, name), enc).await
+            }
             MasterKind::Huawei { .. } => {
                 Err(OpenError::Unsupported("keys of Huawei Cloud are not supported"))
             }
+        }
+    }
+
+    /// Returns the given token, or one of the account for this server.
+    async fn vault(&self, address: &str) -> Result<Vault, OpenError> {
+        match (&self.vault, &self.vault_account) {
+            (Some(vault), _) => Ok(vault.clone()),
+            (None, Some(account)) => {
+                let http = self.http().await?;
+                self.vault_logins.at(http, account.as_ref(), address).await
+            }
+            (None, None) => missing("Vault"),
         }
     }
 

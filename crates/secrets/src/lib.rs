@@ -32,5 +32,5 @@ pub use cloud::{Ambient, TrustedToken};
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
-pub use keys::{AwsRole, Keys, RoleError};
+pub use keys::{AwsRole, Keys, RoleError, VaultAccount, VaultLogin};
 pub use session::{Cache, Opened, Original, Session};

@@ -102,6 +102,11 @@ impl Ambient {
         self.endpoint("AWS_ENDPOINT_URL_ECR")
     }
 
+    /// Returns the endpoint for EKS that replaces the usual one: `AWS_ENDPOINT_URL_EKS`, or `AWS_ENDPOINT_URL`.
+    pub fn aws_eks(&self) -> Result<Option<url::Url>, Error> {
+        self.endpoint("AWS_ENDPOINT_URL_EKS")
+    }
+
     /// Returns the endpoint for STS that replaces the usual one: `AWS_ENDPOINT_URL_STS`, or `AWS_ENDPOINT_URL`.
     pub fn aws_sts(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_STS")

@@ -14,6 +14,7 @@ use crate::{
 
 /// Header with the SHA-256 of the body in hexadecimal.
 const CONTENT_HASH: &str = "x-amz-content-sha256";
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 /// Returns the headers to add to a request. If the request doesn't have its body, its header `x-amz-content-sha256` is the
 /// hash.
@@ -41,13 +42,7 @@ pub fn sign(
     if service == "s3" && own.is_none() {
         added.push((CONTENT_HASH, Secret::new(body_hash.clone())));
     }
-    let headers = canonical_headers(&request, &added)?;
-    let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
-    let names = names.join(";");
-    let lines: String = headers
-        .iter()
-        .map(|(name, value)| format!("{name}:{value}\n"))
-        .collect();
+    let (names, lines) = canonical_headers(&request, &added)?;
     let canonical = format!(
         "{}\n{}\n{}\n{lines}\n{names}\n{body_hash}",
         request.method,
@@ -55,16 +50,62 @@ pub fn sign(
         canonical_query(request.url),
     );
     let scope = scope(&day, region, service);
-    let text = format!(
-        "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
-        hex::encode(Sha256::digest(canonical))
-    );
+    let text = text_to_sign(&time, &scope, &canonical);
     let signature = signature(credentials, &day, region, service, &text);
     let id = &credentials.access_key_id;
-    let value =
-        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+    let value = format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
     added.push(("authorization", Secret::new(value)));
     Ok(added)
+}
+
+/// Returns the URL of a request without a body, with its signature as a part of it, valid for some seconds. Whoever sends the request adds its
+/// headers, which are signed.
+///
+/// # Errors
+/// Fails when the address has no host.
+pub fn presign(
+    request: Request<'_>,
+    credentials: &Credentials,
+    (region, service): (&str, &str),
+    now: Timestamp,
+    seconds: u64,
+) -> Result<Secret<String>, Error> {
+    let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let day = now.strftime("%Y%m%d").to_string();
+    let scope = scope(&day, region, service);
+    let (names, lines) = canonical_headers(&request, &[])?;
+    let mut url = request.url.clone();
+    url.query_pairs_mut()
+        .append_pair("X-Amz-Algorithm", ALGORITHM)
+        .append_pair(
+            "X-Amz-Credential",
+            &format!("{}/{scope}", credentials.access_key_id),
+        )
+        .append_pair("X-Amz-Date", &time)
+        .append_pair("X-Amz-Expires", &seconds.to_string())
+        .append_pair("X-Amz-SignedHeaders", &names);
+    if let Some(token) = &credentials.session_token {
+        url.query_pairs_mut()
+            .append_pair("X-Amz-Security-Token", token.expose());
+    }
+    let query = canonical_query(&url);
+    let canonical = format!(
+        "{}\n{}\n{query}\n{lines}\n{names}\n{}",
+        request.method,
+        canonical_path(url.path(), service != "s3"),
+        hex::encode(Sha256::digest(request.body)),
+    );
+    let text = text_to_sign(&time, &scope, &canonical);
+    let signature = signature(credentials, &day, region, service, &text);
+    url.set_query(Some(&format!("{query}&X-Amz-Signature={signature}")));
+    Ok(Secret::new(url.into()))
+}
+
+fn text_to_sign(time: &str, scope: &str, canonical: &str) -> String {
+    format!(
+        "{ALGORITHM}\n{time}\n{scope}\n{}",
+        hex::encode(Sha256::digest(canonical))
+    )
 }
 
 pub(super) fn scope(day: &str, region: &str, service: &str) -> String {
@@ -113,11 +154,11 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Returns lower-case names in order, and values without needless spaces.
+/// Returns the lower-case names of all headers in order, joined by semicolons, and a line for each, with a value without needless spaces.
 fn canonical_headers(
     request: &Request<'_>,
     added: &[(&'static str, Secret<String>)],
-) -> Result<Vec<(String, String)>, Error> {
+) -> Result<(String, String), Error> {
     let host = host(request.url).ok_or_else(|| Error::Endpoint {
         url: api::SafeUrl::from(request.url.clone()).to_string(),
         why: "it has no host",
@@ -130,7 +171,9 @@ fn canonical_headers(
         .map(|(name, value)| (name.to_ascii_lowercase(), spaced(value)))
         .collect();
     headers.sort();
-    Ok(headers)
+    let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+    let lines = headers.iter().map(|(name, value)| format!("{name}:{value}\n"));
+    Ok((names.join(";"), lines.collect()))
 }
 
 fn spaced(value: &str) -> String {

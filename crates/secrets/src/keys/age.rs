@@ -1,4 +1,6 @@
-//! age: X25519 identities, and SSH keys.
+//! age: X25519 and post-quantum identities, and SSH keys.
+
+mod hybrid;
 
 use std::{fmt, io::Read, sync::Arc};
 
@@ -7,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::OpenError;
 use crate::{Error, attempts::Attempts};
+use hybrid::HybridIdentity;
 
 const WHAT: &str = "age identities";
 const MAX_BYTES: u64 = 4096;
@@ -43,14 +46,19 @@ impl Identities {
                 _ if line.starts_with("AGE-PLUGIN-") => {
                     return Err(wrong("plugins are programs, and none is run"));
                 }
-                _ if line.starts_with("AGE-SECRET-KEY-PQ-") => {
-                    return Err(wrong("post-quantum identities are not supported"));
+                _ if line.starts_with(hybrid::PREFIX) => {
+                    let identity = HybridIdentity::parse(line);
+                    Arc::new(identity.ok_or_else(|| wrong("it is not a valid post-quantum identity"))?) as _
                 }
-                _ => line
-                    .parse::<x25519::Identity>()
-                    .map_err(|_| wrong("it is no identity, which begins with AGE-SECRET-KEY-1"))?,
+                _ => {
+                    let identity = line.parse::<x25519::Identity>();
+                    Arc::new(
+                        identity
+                            .map_err(|_| wrong("it is no identity, which begins with AGE-SECRET-KEY-1"))?,
+                    ) as _
+                }
             };
-            self.push(Arc::new(identity))?;
+            self.push(identity)?;
         }
         Ok(())
     }

@@ -43,15 +43,21 @@ impl Vault {
 }
 
 fn decrypt_url(address: &str, engine: &str, name: &str) -> Option<Url> {
+    let is_name = !name.is_empty() && !name.contains('/') && !matches!(name, "." | "..");
+    is_name.then(|| api_url(address, engine, &["decrypt", name]))?
+}
+
+/// Returns the URL of a path of the API, and of names below it.
+pub(super) fn api_url(address: &str, path: &str, names: &[&str]) -> Option<Url> {
     let mut url = Url::parse(address).ok()?;
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
         return None;
     }
     url.set_query(None);
     url.set_fragment(None);
-    let parts: Vec<&str> = engine.split('/').filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let odd = |part: &&str| matches!(*part, "." | "..");
-    if parts.iter().any(odd) || name.is_empty() || name.contains('/') || odd(&name) {
+    if parts.iter().any(odd) {
         return None;
     }
     url.path_segments_mut()
@@ -59,8 +65,7 @@ fn decrypt_url(address: &str, engine: &str, name: &str) -> Option<Url> {
         .pop_if_empty()
         .push("v1")
         .extend(parts)
-        .push("decrypt")
-        .push(name);
+        .extend(names);
     Some(url)
 }
 

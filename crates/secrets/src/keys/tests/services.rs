@@ -333,6 +333,65 @@ async fn vault_is_asked_with_the_token_that_is_for_it() {
     );
 }
 
+#[derive(Debug)]
+struct Account;
+
+impl VaultAccount for Account {
+    fn login<'a>(
+        &'a self,
+        address: &'a str,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<VaultLogin, RoleError>> + Send + 'a>> {
+        let login = VaultLogin {
+            path: "team/auth/kubernetes/login".to_owned(),
+            role: "apps_deployer".to_owned(),
+            token: Secret::new("jwt".to_owned()),
+        };
+        let found = match address.contains("refused") {
+            true => Err(RoleError("it is not listed".to_owned())),
+            false => Ok(login),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+fn as_vault_with_login(uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Option<Response> {
+    if uri.path() == "/v1/team/auth/kubernetes/login" {
+        let ok = json_of(body) == json!({"role": "apps_deployer", "jwt": "jwt"});
+        return ok.then(|| {
+            json!({"auth": {"client_token": "tok"}})
+                .to_string()
+                .into_response()
+        });
+    }
+    as_vault(uri, headers, body)
+}
+
+#[tokio::test]
+async fn accounts_log_in_to_vault_unless_a_token_is_given() {
+    let at = url(serve(as_vault_with_login).await);
+    let key = |address: &str| {
+        let kind = MasterKind::Vault {
+            address: address.to_owned(),
+            engine: "team/transit".to_owned(),
+            name: "k".to_owned(),
+        };
+        master(kind, "vault:v1:AAAA")
+    };
+    let mut keys = Keys::new();
+    keys.set_vault_account(std::sync::Arc::new(Account));
+    for _ in 0..2 {
+        assert_eq!(*keys.open(&key(at.as_str())).await.unwrap(), KEY);
+    }
+    let refused = keys.open(&key("https://refused.example")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "it is not listed");
+    keys.set_vault(Secret::new("other".to_owned()), None);
+    let refused = keys.open(&key(at.as_str())).await.unwrap_err().to_string();
+    assert!(
+        refused.starts_with("the service answered with status 403"),
+        "{refused}"
+    );
+}
+
 #[tokio::test]
 async fn vault_at_a_refused_address_is_not_asked() {
     let key = |address: &str| {
