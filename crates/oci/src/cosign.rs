@@ -1,11 +1,10 @@
 //! Signatures of cosign: the tag `sha256-<hex>.sig`, and artifacts that refer to the signed one. They are made by keys, or by
-//! certificates for identities ([ADR 27](../../../docs/adr/0027-keyless-signatures.md)). No log is asked: signatures contain
+//! certificates for identities ([ADR 44](../../../docs/adr/0044-keyless-signatures-by-sigstore-verify.md)). No log is asked: signatures contain
 //! its answer.
 
-mod certificate;
 mod keyless;
 mod keys;
-mod log;
+mod provider;
 mod rejected;
 mod trust;
 
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
-pub use certificate::Signer;
+pub use keyless::Signer;
 pub use keys::{InvalidPublicKey, PublicKey};
 pub use rejected::Rejected;
 pub use trust::{InvalidTrustedRoot, TrustedRoot};
@@ -53,8 +52,6 @@ struct Image {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bundle {
-    #[serde(default)]
-    verification_material: keyless::Material,
     dsse_envelope: Envelope,
 }
 
@@ -198,18 +195,6 @@ impl Search<'_> {
     }
 }
 
-impl Trust<'_> {
-    fn check_proven(&self, proven: &keyless::Proven) -> Result<(), Rejected> {
-        let Self::Identities { root, matches } = self else {
-            return Err(Rejected::Signature);
-        };
-        match matches(&proven.signer(root)?) {
-            true => Ok(()),
-            false => Err(Rejected::Identity),
-        }
-    }
-}
-
 /// Checks that a payload names the digest, and has a trusted signature. Pure.
 pub(crate) fn check_simple(
     payload: &[u8],
@@ -228,8 +213,9 @@ pub(crate) fn check_simple(
             true => Ok(()),
             false => Err(Rejected::Signature),
         },
-        Trust::Identities { .. } => {
-            trust.check_proven(&keyless::of_annotations(payload, signature, annotations)?)
+        Trust::Identities { root, matches } => {
+            let signer = root.signer_of_payload(payload, signature, annotations)?;
+            matches(&signer).then_some(()).ok_or(Rejected::Identity)
         }
     }
 }
@@ -237,7 +223,6 @@ pub(crate) fn check_simple(
 /// Checks that a bundle has a statement on the digest, signed by a trusted signer. Pure.
 pub(crate) fn check_bundle(bundle: &[u8], digest: &Digest, trust: &Trust<'_>) -> Result<(), Rejected> {
     let Bundle {
-        verification_material: material,
         dsse_envelope: envelope,
     } = serde_json::from_slice(bundle).map_err(|_| Rejected::Other)?;
     let payload = STANDARD.decode(&envelope.payload).map_err(|_| Rejected::Other)?;
@@ -248,23 +233,26 @@ pub(crate) fn check_bundle(bundle: &[u8], digest: &Digest, trust: &Trust<'_>) ->
     if statement.predicate_type != PREDICATE || !statement.subject.iter().any(names) {
         return Err(Rejected::Other);
     }
-    let kind = &envelope.payload_type;
-    let mut signed = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
-    signed.extend_from_slice(&payload);
-    let signatures = envelope.signatures.iter().take(SIGNATURES);
-    let mut signatures = signatures.filter_map(|signature| STANDARD.decode(&signature.sig).ok());
     match trust {
-        Trust::Keys(keys) => {
-            let is_own = |signature: Vec<u8>| keys.iter().any(|key| key.verifies(&signed, &signature));
-            match signatures.any(is_own) {
-                true => Ok(()),
-                false => Err(Rejected::Signature),
-            }
+        Trust::Keys(keys) => match envelope.is_signed(&payload, keys) {
+            true => Ok(()),
+            false => Err(Rejected::Signature),
+        },
+        Trust::Identities { root, matches } => {
+            let signer = root.signer_of_bundle(bundle, digest)?;
+            matches(&signer).then_some(()).ok_or(Rejected::Identity)
         }
-        Trust::Identities { .. } => {
-            let signature = signatures.next().ok_or(Rejected::Other)?;
-            trust.check_proven(&keyless::of_material(material, signed, payload, signature)?)
-        }
+    }
+}
+
+impl Envelope {
+    fn is_signed(&self, payload: &[u8], keys: &[PublicKey]) -> bool {
+        let kind = &self.payload_type;
+        let mut signed = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
+        signed.extend_from_slice(payload);
+        let signatures = self.signatures.iter().take(SIGNATURES);
+        let mut signatures = signatures.filter_map(|signature| STANDARD.decode(&signature.sig).ok());
+        signatures.any(|signature| keys.iter().any(|key| key.verifies(&signed, &signature)))
     }
 }
 

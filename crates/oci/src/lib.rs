@@ -12,7 +12,6 @@ mod access;
 mod archive;
 mod client;
 pub mod cosign;
-mod der;
 mod digest;
 pub mod docker;
 mod error;
@@ -27,7 +26,6 @@ mod registry;
 mod repository;
 mod source;
 mod version;
-mod x509;
 
 pub use access::{Access, Credentials, Identity};
 pub use archive::{Archive, write_new};

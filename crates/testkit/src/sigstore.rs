@@ -1,4 +1,7 @@
-//! A sigstore of its own: a certificate authority for identities, a log of certificates and a log of signatures.
+//! A sigstore of its own: a certificate authority for identities, a log of certificates, logs of signatures of both versions of Rekor,
+//! and a timestamp authority.
+
+mod timestamp;
 
 use std::collections::BTreeMap;
 
@@ -6,12 +9,13 @@ use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType, SerialNumber, SigningKey as _,
-    date_time_ymd,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ED25519, PublicKeyData as _, SanType, SerialNumber,
+    SigningKey as _, date_time_ymd,
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use self::timestamp::TimestampAuthority;
 use crate::registry::{
     Registry,
     signer::{self, SIGNATURE},
@@ -19,6 +23,10 @@ use crate::registry::{
 
 /// Time of all signatures: 2 January 2020, noon. Their certificates ended long ago.
 const TIME: i64 = 1_577_966_400;
+/// The same, as timestamps have it.
+const TIME_IN_DER: &str = "20200102120000Z";
+const LOG: &str = "log.example.com";
+const LOG_2: &str = "log2.example.com";
 
 #[derive(Debug)]
 pub struct Sigstore {
@@ -29,6 +37,9 @@ pub struct Sigstore {
     issuer_key: Vec<u8>,
     certificates: KeyPair,
     signatures: KeyPair,
+    /// Signs for Rekor 2, with Ed25519.
+    signatures_2: KeyPair,
+    timestamps: TimestampAuthority,
 }
 
 struct Identity {
@@ -59,29 +70,40 @@ impl Sigstore {
             issuer: Issuer::new(between, key),
             certificates: KeyPair::generate()?,
             signatures: KeyPair::generate()?,
+            signatures_2: KeyPair::generate_for(&PKCS_ED25519)?,
+            timestamps: TimestampAuthority::new()?,
         })
     }
 
     #[must_use]
     pub fn trusted_root(&self) -> String {
         let period = json!({"start": "2019-01-01T00:00:00Z"});
-        let log = |key: &KeyPair| {
+        let log = |key: &KeyPair, details: &str, id: &[u8]| {
             let der = key.subject_public_key_info();
             json!({
                 "baseUrl": "https://log.example.com",
                 "hashAlgorithm": "SHA2_256",
-                "publicKey": {
-                    "rawBytes": STANDARD.encode(&der), "keyDetails": "PKIX_ECDSA_P256_SHA_256", "validFor": period,
-                },
-                "logId": {"keyId": STANDARD.encode(Sha256::digest(&der))},
+                "publicKey": {"rawBytes": STANDARD.encode(&der), "keyDetails": details, "validFor": period},
+                "logId": {"keyId": STANDARD.encode(id)},
             })
         };
-        let chain = [&self.between, &self.root].map(|der| json!({"rawBytes": STANDARD.encode(der)}));
+        let ecdsa = |key: &KeyPair| {
+            let id = Sha256::digest(key.subject_public_key_info());
+            log(key, "PKIX_ECDSA_P256_SHA_256", &id)
+        };
+        let second = log(&self.signatures_2, "PKIX_ED25519", &self.log_2_id());
+        let chain = |chain: [&Vec<u8>; 2]| chain.map(|der| json!({"rawBytes": STANDARD.encode(der)}));
+        let [leaf, root] = &self.timestamps.chain;
         json!({
             "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
-            "tlogs": [log(&self.signatures)],
-            "certificateAuthorities": [{"certChain": {"certificates": chain}, "validFor": period}],
-            "ctlogs": [log(&self.certificates)],
+            "tlogs": [ecdsa(&self.signatures), second],
+            "certificateAuthorities": [{
+                "uri": "https://ca.example.com",
+                "certChain": {"certificates": chain([&self.between, &self.root])},
+                "validFor": period,
+            }],
+            "ctlogs": [ecdsa(&self.certificates)],
+            "timestampAuthorities": [{"certChain": {"certificates": chain([leaf, root])}, "validFor": period}],
         })
         .to_string()
     }
@@ -130,6 +152,8 @@ impl Sigstore {
             "apiVersion": "0.0.1",
             "kind": "dsse",
             "spec": {
+                // The log has it of the envelope as it was sent, so that nobody can compare it.
+                "envelopeHash": {"algorithm": "sha256", "value": hex::encode(Sha256::digest(&signed))},
                 "payloadHash": {"algorithm": "sha256", "value": hex::encode(Sha256::digest(&statement))},
                 "signatures": [{
                     "signature": STANDARD.encode(&signature),
@@ -150,6 +174,50 @@ impl Sigstore {
                 "inclusionProof": self.proof(body.as_bytes())?,
                 "canonicalizedBody": encoded,
             }],
+        });
+        Ok(signer::bundle(&statement, &signature, &material))
+    }
+
+    /// Signs the artifact with this digest for an identity as cosign 3 does with Rekor 2; returns the bundle, whose time is that in a
+    /// timestamp: `time` (as `20200102120000Z`) or noon of 2 January 2020.
+    pub fn bundle_with_timestamp(
+        &self,
+        digest: &str,
+        issuer: &str,
+        subject: &str,
+        time: Option<&str>,
+    ) -> Result<Vec<u8>> {
+        let identity = self.identity(issuer, subject)?;
+        let (statement, signed) = signer::statement(digest)?;
+        let signature = identity.key.sign(&signed)?;
+        let certificate = json!({"rawBytes": STANDARD.encode(identity.certificate.der())});
+        let body = json!({
+            "apiVersion": "0.0.2",
+            "kind": "hashedrekord",
+            "spec": {"hashedRekordV002": {
+                "data": {"algorithm": "SHA2_256", "digest": STANDARD.encode(Sha256::digest(&signed))},
+                "signature": {
+                    "content": STANDARD.encode(&signature),
+                    "verifier": {"keyDetails": "PKIX_ECDSA_P256_SHA_256", "x509Certificate": certificate},
+                },
+            }},
+        })
+        .to_string();
+        let timestamp = self
+            .timestamps
+            .response(&signature, time.unwrap_or(TIME_IN_DER))?;
+        let material = json!({
+            "certificate": certificate,
+            "tlogEntries": [{
+                "logIndex": "1",
+                "logId": {"keyId": STANDARD.encode(self.log_2_id())},
+                "kindVersion": {"kind": "hashedrekord", "version": "0.0.2"},
+                "inclusionProof": self.proof_of_two(body.as_bytes())?,
+                "canonicalizedBody": STANDARD.encode(&body),
+            }],
+            "timestampVerificationData": {
+                "rfc3161Timestamps": [{"signedTimestamp": STANDARD.encode(timestamp)}],
+            },
         });
         Ok(signer::bundle(&statement, &signature, &material))
     }
@@ -180,6 +248,24 @@ impl Sigstore {
         signer::push_bundle(registry, repository, digest, &bundle).await
     }
 
+    /// Signs the artifact with this digest for an identity as cosign 3 does with Rekor 2: pushes a bundle that refers to it.
+    pub async fn attach_with_timestamp(
+        &self,
+        registry: &Registry,
+        repository: &str,
+        digest: &str,
+        issuer: &str,
+        subject: &str,
+    ) -> Result<()> {
+        let bundle = self.bundle_with_timestamp(digest, issuer, subject, None)?;
+        signer::push_bundle(registry, repository, digest, &bundle).await
+    }
+
+    /// Returns the response of the timestamp authority for a signature, in base64.
+    pub fn timestamp(&self, signature: &[u8]) -> Result<String> {
+        Ok(STANDARD.encode(self.timestamps.response(signature, TIME_IN_DER)?))
+    }
+
     fn log_id(&self) -> Vec<u8> {
         Sha256::digest(self.signatures.subject_public_key_info()).to_vec()
     }
@@ -193,15 +279,39 @@ impl Sigstore {
 
     /// The proof that an entry is in a log of its own.
     fn proof(&self, body: &[u8]) -> Result<Value> {
-        let root = Sha256::new().chain_update([0]).chain_update(body).finalize();
-        let root = STANDARD.encode(root);
-        let note = format!("log.example.com\n1\n{root}\n");
-        let signature = [vec![0; 4], self.signatures.sign(note.as_bytes())?].concat();
-        let line = format!("\u{2014} log.example.com {}\n", STANDARD.encode(signature));
+        let root = STANDARD.encode(Sha256::new().chain_update([0]).chain_update(body).finalize());
+        let (id, key) = (self.log_id(), &self.signatures);
         Ok(json!({
             "logIndex": "0", "treeSize": "1", "rootHash": root, "hashes": [],
-            "checkpoint": {"envelope": format!("{note}\n{line}")},
+            "checkpoint": {"envelope": checkpoint(LOG, 1, &root, &id, key)?},
         }))
+    }
+
+    /// The proof that an entry is the second one of Rekor 2.
+    fn proof_of_two(&self, body: &[u8]) -> Result<Value> {
+        let [first, own] =
+            [&b"first"[..], body].map(|body| Sha256::new().chain_update([0]).chain_update(body).finalize());
+        let root = Sha256::new()
+            .chain_update([1])
+            .chain_update(first)
+            .chain_update(own)
+            .finalize();
+        let root = STANDARD.encode(root);
+        let (id, key) = (self.log_2_id(), &self.signatures_2);
+        Ok(json!({
+            "logIndex": "1", "treeSize": "2", "rootHash": root, "hashes": [STANDARD.encode(first)],
+            "checkpoint": {"envelope": checkpoint(LOG_2, 2, &root, &id, key)?},
+        }))
+    }
+
+    /// The ID of a key in signed notes, as Rekor 2 has it.
+    fn log_2_id(&self) -> Vec<u8> {
+        let key = self.signatures_2.public_key_raw();
+        let id = Sha256::new()
+            .chain_update(LOG_2)
+            .chain_update([b'\n', 1])
+            .chain_update(key);
+        id.finalize().to_vec()
     }
 
     /// Makes a key with a certificate that the log of certificates has.
@@ -251,6 +361,17 @@ impl Sigstore {
         let list = sized(&sized(&proof)?)?;
         Ok([&[0x04, u8::try_from(list.len())?], list.as_slice()].concat())
     }
+}
+
+/// The state of a log as a signed note.
+fn checkpoint(origin: &str, size: u64, root: &str, id: &[u8], key: &KeyPair) -> Result<String> {
+    let note = format!("{origin}\n{size}\n{root}\n");
+    let hint = id.get(..4).context("an ID is a hash")?;
+    let signature = [hint, &key.sign(note.as_bytes())?].concat();
+    Ok(format!(
+        "{note}\n\u{2014} {origin} {}\n",
+        STANDARD.encode(signature)
+    ))
 }
 
 /// Returns the first element of DER as it is written, and its content.

@@ -3,16 +3,16 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
-use crate::der::{BIT_STRING, OBJECT_ID, SEQUENCE, element};
+use x509_parser::{
+    oid_registry::{
+        OID_EC_P256, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_NIST_EC_P384, OID_PKCS1_RSAENCRYPTION, OID_SIG_ED25519,
+    },
+    prelude::FromDer as _,
+    x509::SubjectPublicKeyInfo,
+};
 
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";
-
-const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
-const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
 /// A public key of a signer: ECDSA (P-256, P-384), RSA (2048 to 8192 bits) or Ed25519, with SHA-256 where the signature has a
 /// digest.
@@ -46,16 +46,28 @@ impl PublicKey {
         Self::from_der(&der)
     }
 
-    pub(super) fn from_der(der: &[u8]) -> Result<Self, InvalidPublicKey> {
-        let parts = parts(der).ok_or(InvalidPublicKey::Malformed)?;
-        let algorithm: &'static dyn VerificationAlgorithm = match (parts.algorithm, parts.curve) {
-            (EC, Some(P256)) => &signature::ECDSA_P256_SHA256_ASN1,
-            (EC, Some(P384)) => &signature::ECDSA_P384_SHA256_ASN1,
-            (RSA, _) => &signature::RSA_PKCS1_2048_8192_SHA256,
-            (ED25519, _) => &signature::ED25519,
-            _ => return Err(InvalidPublicKey::Unsupported),
+    fn from_der(der: &[u8]) -> Result<Self, InvalidPublicKey> {
+        let parsed = SubjectPublicKeyInfo::from_der(der);
+        let (rest, info) = parsed.map_err(|_| InvalidPublicKey::Malformed)?;
+        let key = &info.subject_public_key;
+        if !rest.is_empty() || key.unused_bits != 0 {
+            return Err(InvalidPublicKey::Malformed);
+        }
+        let kind = &info.algorithm.algorithm;
+        let curve = info.algorithm.parameters().and_then(|curve| curve.as_oid().ok());
+        let is_ec = |wanted| *kind == OID_KEY_TYPE_EC_PUBLIC_KEY && curve == Some(wanted);
+        let algorithm: &'static dyn VerificationAlgorithm = if is_ec(OID_EC_P256) {
+            &signature::ECDSA_P256_SHA256_ASN1
+        } else if is_ec(OID_NIST_EC_P384) {
+            &signature::ECDSA_P384_SHA256_ASN1
+        } else if *kind == OID_PKCS1_RSAENCRYPTION {
+            &signature::RSA_PKCS1_2048_8192_SHA256
+        } else if *kind == OID_SIG_ED25519 {
+            &signature::ED25519
+        } else {
+            return Err(InvalidPublicKey::Unsupported);
         };
-        let bytes = parts.key.to_vec();
+        let bytes = key.data.to_vec();
         Ok(Self { algorithm, bytes })
     }
 
@@ -64,27 +76,4 @@ impl PublicKey {
             .verify(message, signature)
             .is_ok()
     }
-}
-
-struct Parts<'a> {
-    algorithm: &'a [u8],
-    curve: Option<&'a [u8]>,
-    key: &'a [u8],
-}
-
-/// Parses `SEQUENCE { SEQUENCE { OBJECT ID, parameters }, BIT STRING }`.
-fn parts(der: &[u8]) -> Option<Parts<'_>> {
-    let (outer, rest) = element(der, SEQUENCE)?;
-    let (identifier, after) = element(outer, SEQUENCE)?;
-    let (algorithm, parameters) = element(identifier, OBJECT_ID)?;
-    let curve = element(parameters, OBJECT_ID).map(|(curve, _)| curve);
-    let (bits, end) = element(after, BIT_STRING)?;
-    let (0, key) = bits.split_first()? else {
-        return None;
-    };
-    (rest.is_empty() && end.is_empty()).then_some(Parts {
-        algorithm,
-        curve,
-        key,
-    })
 }

@@ -18,8 +18,10 @@ pub enum Rejected {
     Unlogged,
     #[error("no log of the trusted root has the signature")]
     Log,
-    #[error("the log of the signature has no time: timestamps of other services are not supported")]
+    #[error("the signature has no time: its log promises none, and it has no timestamp of an authority")]
     Timeless,
+    #[error("a timestamp of the signature is of no authority of the trusted root, or of another signature")]
+    Timestamp,
     #[error("the entry of the log is of another signature")]
     Entry,
     #[error("checking all signatures with all keys takes too long: use fewer keys, or remove signatures")]

@@ -10,6 +10,8 @@ use testkit::Sigstore;
 
 use super::*;
 
+mod rekor_2;
+
 const RSA_KEY: &str = include_str!("../../../cloud/fixtures/rsa.pem");
 
 type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;

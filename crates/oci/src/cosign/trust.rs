@@ -1,46 +1,27 @@
-//! The trusted root of a sigstore: its certificate authorities, and the keys of its logs.
+//! The trusted root of a sigstore: its certificate authorities, logs and timestamp authorities.
+
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::Timestamp;
-use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use sigstore_verify::{Verifier, trust_root};
 
-use super::PublicKey;
+use super::provider;
 
 const MAX_ENTRIES: usize = 32;
 const MAX_BYTES: usize = 1 << 20;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TrustedRoot {
-    pub(super) authorities: Vec<Authority>,
-    pub(super) logs: Vec<Log>,
-    pub(super) certificate_logs: Vec<Log>,
+    pub(super) verifier: Arc<Verifier>,
+    /// Without such logs, certificates need no promise of one.
+    pub(super) has_certificate_logs: bool,
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Authority {
-    /// Certificates in DER; the signing one first, the root last.
-    pub(super) chain: Vec<Vec<u8>>,
-    pub(super) valid: Period,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct Log {
-    pub(super) id: [u8; 32],
-    pub(super) key: PublicKey,
-    pub(super) valid: Period,
-}
-
-/// A period in seconds since 1970.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Period {
-    from: i64,
-    until: i64,
-}
-
-impl Period {
-    pub(super) fn has(self, time: i64) -> bool {
-        (self.from..=self.until).contains(&time)
+impl std::fmt::Debug for TrustedRoot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TrustedRoot").finish_non_exhaustive()
     }
 }
 
@@ -56,123 +37,85 @@ pub enum InvalidTrustedRoot {
     Incomplete,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    #[serde(default)]
-    certificate_authorities: Vec<AuthorityDocument>,
-    #[serde(default)]
-    tlogs: Vec<LogDocument>,
-    #[serde(default)]
-    ctlogs: Vec<LogDocument>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AuthorityDocument {
-    cert_chain: ChainDocument,
-    #[serde(default)]
-    valid_for: PeriodDocument,
-}
-
-#[derive(Deserialize)]
-struct ChainDocument {
-    certificates: Vec<Bytes>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LogDocument {
-    public_key: KeyDocument,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct KeyDocument {
-    raw_bytes: String,
-    #[serde(default)]
-    valid_for: PeriodDocument,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Bytes {
-    pub(super) raw_bytes: String,
-}
-
-#[derive(Deserialize, Default)]
-struct PeriodDocument {
-    start: Option<String>,
-    end: Option<String>,
-}
-
-impl PeriodDocument {
-    fn read(&self) -> Result<Period, InvalidTrustedRoot> {
-        let seconds = |text: &Option<String>, default: i64| match text {
-            None => Ok(default),
-            Some(text) => {
-                let time: Result<Timestamp, _> = text.parse();
-                time.map(Timestamp::as_second)
-                    .map_err(|_| InvalidTrustedRoot::Malformed)
-            }
-        };
-        Ok(Period {
-            from: seconds(&self.start, i64::MIN)?,
-            until: seconds(&self.end, i64::MAX)?,
-        })
-    }
-}
-
 impl TrustedRoot {
-    pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustedRoot> {
-        if text.len() > MAX_BYTES {
+    pub fn parse(document: &[u8]) -> Result<Self, InvalidTrustedRoot> {
+        if document.len() > MAX_BYTES {
             return Err(InvalidTrustedRoot::TooLarge);
         }
-        let document: Document = serde_json::from_slice(text).map_err(|_| InvalidTrustedRoot::Malformed)?;
-        let lengths = [
-            document.certificate_authorities.len(),
-            document.tlogs.len(),
-            document.ctlogs.len(),
-        ];
+        let mut document: Value =
+            serde_json::from_slice(document).map_err(|_| InvalidTrustedRoot::Malformed)?;
+        complete(&mut document)?;
+        let root: trust_root::TrustedRoot =
+            serde_json::from_value(document).map_err(|_| InvalidTrustedRoot::Malformed)?;
+        let chains = root.certificate_authorities.iter().map(|ca| &ca.cert_chain);
+        let chains = chains.chain(root.timestamp_authorities.iter().map(|tsa| &tsa.cert_chain));
+        let lengths: Vec<usize> = chains.map(|chain| chain.certificates.len()).collect();
+        if root.certificate_authorities.is_empty() || root.tlogs.is_empty() || lengths.contains(&0) {
+            return Err(InvalidTrustedRoot::Incomplete);
+        }
         if lengths.iter().any(|length| *length > MAX_ENTRIES) {
             return Err(InvalidTrustedRoot::TooLarge);
         }
-        let authorities = document.certificate_authorities.iter().map(|authority| {
-            let chain = authority.cert_chain.certificates.iter().take(MAX_ENTRIES);
-            let chain: Result<Vec<_>, _> = chain.map(|bytes| decoded(&bytes.raw_bytes)).collect();
-            Ok(Authority {
-                chain: chain?,
-                valid: authority.valid_for.read()?,
-            })
-        });
-        let found = Self {
-            authorities: authorities.collect::<Result<_, _>>()?,
-            logs: logs(&document.tlogs)?,
-            certificate_logs: logs(&document.ctlogs)?,
-        };
-        let has_chains = found
-            .authorities
-            .iter()
-            .all(|authority| !authority.chain.is_empty());
-        match found.authorities.is_empty() || found.logs.is_empty() || !has_chains {
-            true => Err(InvalidTrustedRoot::Incomplete),
-            false => Ok(found),
-        }
+        provider::install();
+        let verifier = Verifier::new(&root).map_err(|_| InvalidTrustedRoot::Key)?;
+        Ok(Self {
+            verifier: Arc::new(verifier),
+            has_certificate_logs: !root.ctlogs.is_empty(),
+        })
     }
 }
 
-fn logs(documents: &[LogDocument]) -> Result<Vec<Log>, InvalidTrustedRoot> {
-    let logs = documents.iter().map(|log| {
-        let der = decoded(&log.public_key.raw_bytes)?;
-        Ok(Log {
-            id: Sha256::digest(&der).into(),
-            key: PublicKey::from_der(&der).map_err(|_| InvalidTrustedRoot::Key)?,
-            valid: log.public_key.valid_for.read()?,
-        })
-    });
-    logs.collect()
+/// Adds fields that JSON of protobuf leaves out if they are empty, and the IDs of logs, and checks the length of lists.
+fn complete(document: &mut Value) -> Result<(), InvalidTrustedRoot> {
+    let document = document.as_object_mut().ok_or(InvalidTrustedRoot::Malformed)?;
+    document.entry("mediaType").or_insert_with(|| json!(""));
+    for list in [
+        "tlogs",
+        "ctlogs",
+        "certificateAuthorities",
+        "timestampAuthorities",
+    ] {
+        let Some(entries) = document.get_mut(list) else {
+            continue;
+        };
+        let entries = entries.as_array_mut().ok_or(InvalidTrustedRoot::Malformed)?;
+        if entries.len() > MAX_ENTRIES {
+            return Err(InvalidTrustedRoot::TooLarge);
+        }
+        for entry in entries {
+            let entry = entry.as_object_mut().ok_or(InvalidTrustedRoot::Malformed)?;
+            match list {
+                "tlogs" | "ctlogs" => complete_log(entry),
+                _ => {
+                    entry.entry("uri").or_insert_with(|| json!(""));
+                    complete_period(entry);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
-fn decoded(text: &str) -> Result<Vec<u8>, InvalidTrustedRoot> {
-    STANDARD.decode(text).map_err(|_| InvalidTrustedRoot::Key)
+fn complete_log(log: &mut Map<String, Value>) {
+    for (name, default) in [("baseUrl", ""), ("hashAlgorithm", "SHA2_256")] {
+        log.entry(name).or_insert_with(|| json!(default));
+    }
+    let Some(key) = log.get_mut("publicKey").and_then(Value::as_object_mut) else {
+        return;
+    };
+    key.entry("keyDetails").or_insert_with(|| json!(""));
+    complete_period(key);
+    let key = key.get("rawBytes").and_then(Value::as_str);
+    if let Some(key) = key.and_then(|key| STANDARD.decode(key).ok()) {
+        let id = json!({"keyId": STANDARD.encode(Sha256::digest(key))});
+        log.entry("logId").or_insert(id);
+    }
+}
+
+fn complete_period(entry: &mut Map<String, Value>) {
+    if let Some(period) = entry.get_mut("validFor").and_then(Value::as_object_mut) {
+        period
+            .entry("start")
+            .or_insert_with(|| json!("0001-01-01T00:00:00Z"));
+    }
 }

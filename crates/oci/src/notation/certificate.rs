@@ -1,38 +1,31 @@
 //! Certificates of signers, and the Notary Project's rules for them.
 
-use jiff::civil::DateTime;
+use x509_parser::{
+    certificate::X509Certificate,
+    extensions::{BasicConstraints, ExtendedKeyUsage, KeyUsage, ParsedExtension, X509Extension},
+    oid_registry::{
+        OID_PKIX_ACCESS_DESCRIPTOR_OCSP, OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CERTIFICATE_POLICIES,
+        OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_SUBJECT_ALT_NAME, Oid,
+    },
+    prelude::FromDer as _,
+};
 
 use super::{
     key::{Algorithm, PublicKey},
     name::{InvalidName, Name},
 };
-use crate::{
-    der::{self, BIT_STRING, BOOLEAN, INTEGER, OBJECT_ID, OCTET_STRING, SEQUENCE, element, elements},
-    x509::{EXTENSIONS, VERSION},
-};
 
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-
-const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
-const SUBJECT_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
-const CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
-const REVOCATION_LISTS: &[u8] = &[0x55, 0x1d, 0x1f];
-const POLICIES: &[u8] = &[0x55, 0x1d, 0x20];
-const EXTENDED_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
-const ACCESS: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x01, 0x01];
-const OCSP: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01];
 /// Extensions that may be critical: their meaning is known, or limits nothing here.
-const KNOWN: [&[u8]; 5] = [KEY_USAGE, SUBJECT_NAMES, CONSTRAINTS, POLICIES, EXTENDED_USAGE];
-
-/// Prefix of the IDs of extended usages, and the last numbers of those that a signer must not have: servers, clients, email,
-/// timestamps, OCSP.
-const USAGE: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03];
-const FOREIGN_USAGES: [u8; 5] = [1, 2, 4, 8, 9];
-
-const DIGITAL_SIGNATURE: u16 = 0x8000;
-const CONTENT_COMMITMENT: u16 = 0x4000;
-const CERTIFICATE_SIGNATURE: u16 = 0x0400;
+const KNOWN: [Oid<'_>; 5] = [
+    OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_SUBJECT_ALT_NAME,
+    OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_CERTIFICATE_POLICIES,
+    OID_X509_EXT_EXTENDED_KEY_USAGE,
+];
+const MAX_EXTENSIONS: usize = 64;
+/// Digital signature and content commitment, the first two bits.
+const ALLOWED_USAGE: u16 = 0b11;
 
 const CHAIN: usize = 10;
 
@@ -76,143 +69,115 @@ pub(super) struct Certificate<'a> {
     pub(super) valid: (i64, i64),
     /// True if it names a service or a list with its revocation status.
     pub(super) is_revocable: bool,
-    signed: &'a [u8],
-    algorithm: &'a [u8],
-    signature: &'a [u8],
-    issuer: &'a [u8],
-    subject: &'a [u8],
-    key: PublicKey<'a>,
-    /// Basic constraints: true for an authority, and the maximum number of authorities below it.
-    constraints: Option<(bool, Option<u64>)>,
-    /// Key usage: true if it is critical, and its bits.
-    usage: Option<(bool, u16)>,
-    extended_usages: Vec<&'a [u8]>,
+    parsed: X509Certificate<'a>,
+    constraints: Option<BasicConstraints>,
+    /// Key usage, and true if it is critical.
+    usage: Option<(bool, KeyUsage)>,
+    has_foreign_usage: bool,
     has_unknown: bool,
 }
 
 impl<'a> Certificate<'a> {
     pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
-        let (outer, rest) = element(der, SEQUENCE)?;
-        let parts = elements(outer).filter(|_| rest.is_empty())?;
-        let [signed, algorithm, signature] = parts.as_slice() else {
-            return None;
-        };
-        let is_whole = signed.kind == SEQUENCE && algorithm.kind == SEQUENCE && signature.kind == BIT_STRING;
-        let (0, bits) = signature.content.split_first().filter(|_| is_whole)? else {
-            return None;
-        };
-        let fields = elements(signed.content)?;
-        let begin = usize::from(fields.first()?.kind == VERSION);
-        // The serial number is not needed.
-        let field = |at: usize| fields.get(begin + at).filter(|field| field.kind == SEQUENCE);
-        let (issuer, subject) = (field(2)?, field(4)?);
-        let mut found = Self {
-            der,
-            valid: validity(field(3)?.content)?,
-            is_revocable: false,
-            signed: signed.raw,
-            algorithm: algorithm.content,
-            signature: bits,
-            issuer: issuer.raw,
-            subject: subject.raw,
-            key: PublicKey::parse(field(5)?.content)?,
-            constraints: None,
-            usage: None,
-            extended_usages: Vec::new(),
-            has_unknown: false,
-        };
-        if field(1)?.raw != algorithm.raw {
+        let (rest, parsed) = X509Certificate::from_der(der).ok()?;
+        let inner = &parsed.tbs_certificate;
+        let is_whole = rest.is_empty() && parsed.signature_value.unused_bits == 0;
+        if !is_whole || inner.signature != parsed.signature_algorithm {
             return None;
         }
-        if let Some(extensions) = fields.iter().find(|field| field.kind == EXTENSIONS) {
-            let (all, _) = element(extensions.content, SEQUENCE)?;
-            found.read_extensions(&elements(all)?)?;
+        if inner.extensions_map().ok()?.len() > MAX_EXTENSIONS {
+            return None;
+        }
+        let mut found = Self {
+            der,
+            valid: (
+                inner.validity.not_before.timestamp(),
+                inner.validity.not_after.timestamp(),
+            ),
+            is_revocable: false,
+            parsed: parsed.clone(),
+            constraints: None,
+            usage: None,
+            has_foreign_usage: false,
+            has_unknown: false,
+        };
+        for extension in inner.extensions() {
+            found.read(extension)?;
         }
         Some(found)
     }
 
-    fn read_extensions(&mut self, extensions: &[der::Element<'a>]) -> Option<()> {
-        let mut seen: Vec<&[u8]> = Vec::new();
-        for extension in extensions {
-            let (id, rest) = element(extension.content, OBJECT_ID)?;
-            if seen.contains(&id) || seen.len() >= 64 {
-                return None;
+    fn read(&mut self, extension: &X509Extension<'_>) -> Option<()> {
+        match extension.parsed_extension() {
+            ParsedExtension::ParseError { .. } => return None,
+            ParsedExtension::BasicConstraints(constraints) => self.constraints = Some(constraints.clone()),
+            ParsedExtension::KeyUsage(usage) => self.usage = Some((extension.critical, *usage)),
+            ParsedExtension::ExtendedKeyUsage(usage) => self.has_foreign_usage = is_foreign(usage),
+            ParsedExtension::CRLDistributionPoints(_) => self.is_revocable = true,
+            ParsedExtension::AuthorityInfoAccess(access) => {
+                let mut methods = access.iter().map(|access| &access.access_method);
+                self.is_revocable |= methods.any(|method| *method == OID_PKIX_ACCESS_DESCRIPTOR_OCSP);
             }
-            seen.push(id);
-            let (critical, rest) = match element(rest, BOOLEAN) {
-                Some((value, rest)) => (value != [0], rest),
-                None => (false, rest),
-            };
-            let (value, _) = element(rest, OCTET_STRING)?;
-            match id {
-                CONSTRAINTS => self.constraints = Some(constraints(value)?),
-                KEY_USAGE => self.usage = Some((critical, usage(value)?)),
-                EXTENDED_USAGE => {
-                    let (usages, _) = element(value, SEQUENCE)?;
-                    let usages = elements(usages)?;
-                    self.extended_usages = usages.iter().map(|usage| usage.content).collect();
-                }
-                REVOCATION_LISTS => self.is_revocable = true,
-                ACCESS => {
-                    let (methods, _) = element(value, SEQUENCE)?;
-                    let mut methods = elements(methods)?.into_iter();
-                    let is_status = |method: der::Element<'_>| {
-                        element(method.content, OBJECT_ID).is_some_and(|(id, _)| id == OCSP)
-                    };
-                    self.is_revocable |= methods.any(is_status);
-                }
-                _ => {}
-            }
-            self.has_unknown |= critical && !KNOWN.contains(&id);
+            _ => {}
         }
+        self.has_unknown |= extension.critical && !KNOWN.contains(&extension.oid);
         Some(())
     }
 
     pub(super) fn name(&self) -> Result<Name, InvalidName> {
-        let (content, _) = element(self.subject, SEQUENCE).ok_or(InvalidName::Malformed)?;
-        Name::of_certificate(content)
+        Name::of_certificate(&self.parsed.tbs_certificate.subject)
     }
 
     pub(super) fn signature_algorithm(&self) -> Option<Algorithm> {
-        self.key.algorithm()
+        self.key().algorithm()
     }
 
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
-        self.key.signed(message, signature)
+        self.key().signed(message, signature)
+    }
+
+    fn key(&self) -> PublicKey<'_> {
+        PublicKey(&self.parsed.tbs_certificate.subject_pki)
     }
 
     fn is_certified_by(&self, issuer: &Self) -> bool {
-        self.issuer == issuer.subject && issuer.key.certified(self.algorithm, self.signed, self.signature)
+        let (own, above) = (&self.parsed.tbs_certificate, &issuer.parsed.tbs_certificate);
+        let signature = &self.parsed.signature_value.data;
+        own.issuer.as_raw() == above.subject.as_raw()
+            && issuer
+                .key()
+                .certified(&self.parsed.signature_algorithm, own.as_ref(), signature)
     }
 
     /// Checks the rules for an authority with `below` authorities below it.
     fn check_authority(&self, below: usize) -> Result<(), BrokenRule> {
-        match self.constraints {
-            Some((true, most)) if most.is_none_or(|most| most >= below as u64) => {}
+        let is_deep = |most: Option<u32>| most.is_some_and(|most| u64::from(most) < below as u64);
+        match &self.constraints {
+            Some(constraints) if constraints.ca && !is_deep(constraints.path_len_constraint) => {}
             _ => return Err(BrokenRule::NoAuthority),
         }
-        match self.usage {
-            Some((true, bits)) if bits & CERTIFICATE_SIGNATURE != 0 => Ok(()),
+        match &self.usage {
+            Some((true, usage)) if usage.key_cert_sign() => Ok(()),
             Some((true, _)) => Err(BrokenRule::AuthorityUsage),
             _ => Err(BrokenRule::NoUsage),
         }
     }
 
     fn check_signer(&self) -> Result<(), BrokenRule> {
-        if self.constraints.is_some_and(|(is_authority, _)| is_authority) {
+        if self
+            .constraints
+            .as_ref()
+            .is_some_and(|constraints| constraints.ca)
+        {
             return Err(BrokenRule::SignerAuthority);
         }
-        let Some((true, bits)) = self.usage else {
+        let Some((true, usage)) = &self.usage else {
             return Err(BrokenRule::NoUsage);
         };
-        if bits & DIGITAL_SIGNATURE == 0 || bits & !(DIGITAL_SIGNATURE | CONTENT_COMMITMENT) != 0 {
+        if !usage.digital_signature() || usage.flags & !ALLOWED_USAGE != 0 {
             return Err(BrokenRule::SignerUsage);
         }
-        let is_foreign = |usage: &&[u8]| {
-            let last = usage.strip_prefix(USAGE).unwrap_or_default();
-            matches!(last, [number] if FOREIGN_USAGES.contains(number))
-        };
-        if self.extended_usages.iter().any(is_foreign) {
+        if self.has_foreign_usage {
             return Err(BrokenRule::SignerExtendedUsage);
         }
         match self.signature_algorithm() {
@@ -248,60 +213,15 @@ pub(super) fn chain(ders: &[Vec<u8>]) -> Result<Vec<Certificate<'_>>, BrokenRule
     Ok(all)
 }
 
-fn constraints(value: &[u8]) -> Option<(bool, Option<u64>)> {
-    let (content, _) = element(value, SEQUENCE)?;
-    let fields = elements(content)?;
-    let is_authority = fields
-        .iter()
-        .any(|field| field.kind == BOOLEAN && field.content != [0]);
-    let Some(most) = fields.iter().find(|field| field.kind == INTEGER) else {
-        return Some((is_authority, None));
-    };
-    let is_number = (1..8).contains(&most.content.len()) && most.content.first()? & 0x80 == 0;
-    let number = most
-        .content
-        .iter()
-        .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-    is_number.then_some((is_authority, Some(number)))
-}
-
-fn usage(value: &[u8]) -> Option<u16> {
-    let (content, _) = element(value, BIT_STRING)?;
-    let (_unused, bytes) = content.split_first()?;
-    let byte = |at: usize| u16::from(bytes.get(at).copied().unwrap_or_default());
-    Some(byte(0) << 8 | byte(1))
-}
-
-fn validity(content: &[u8]) -> Option<(i64, i64)> {
-    let times = elements(content)?;
-    let [from, until] = times.as_slice() else {
-        return None;
-    };
-    Some((time(from)?, time(until)?))
-}
-
-fn time(element: &der::Element<'_>) -> Option<i64> {
-    let text = std::str::from_utf8(element.content).ok()?.strip_suffix('Z')?;
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let (year, rest) = match element.kind {
-        UTC_TIME => {
-            let (year, rest) = text.split_at_checked(2)?;
-            let year: i16 = year.parse().ok()?;
-            (year + if year < 50 { 2000 } else { 1900 }, rest)
-        }
-        GENERALIZED_TIME => {
-            let (year, rest) = text.split_at_checked(4)?;
-            (year.parse().ok()?, rest)
-        }
-        _ => return None,
-    };
-    if rest.len() != 10 {
-        return None;
-    }
-    let part = |at: usize| rest.get(2 * at..2 * at + 2)?.parse::<i8>().ok();
-    let time = DateTime::new(year, part(0)?, part(1)?, part(2)?, part(3)?, part(4)?, 0).ok()?;
-    let time = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(time.timestamp().as_second())
+/// Returns true for usages that a signer must not have.
+fn is_foreign(usage: &ExtendedKeyUsage<'_>) -> bool {
+    let ExtendedKeyUsage {
+        server_auth,
+        client_auth,
+        email_protection,
+        time_stamping,
+        ocsp_signing,
+        ..
+    } = usage;
+    *server_auth || *client_auth || *email_protection || *time_stamping || *ocsp_signing
 }

@@ -3,22 +3,23 @@
 use p521::ecdsa::signature::Verifier as _;
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use rustls::pki_types::SignatureVerificationAlgorithm;
-
-use crate::{
-    der::{BIT_STRING, INTEGER, OBJECT_ID, SEQUENCE, element},
-    x509::ALGORITHMS,
+use x509_parser::{
+    asn1_rs::ToDer as _,
+    oid_registry::{OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ECDSA_WITH_SHA512, Oid},
+    public_key,
+    x509::{AlgorithmIdentifier, SubjectPublicKeyInfo},
 };
 
-const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
-const P521: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x23];
-const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-/// The identifier of ECDSA with SHA-512 in certificates.
-const ECDSA_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
-
-/// Algorithms of signatures of certificates besides [`ALGORITHMS`]; P-521 is not among them.
-const PSS: &[&dyn SignatureVerificationAlgorithm] = &[
+/// Algorithms of signatures of certificates; P-521 is not among them.
+const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
+    webpki::ring::ECDSA_P256_SHA256,
+    webpki::ring::ECDSA_P256_SHA384,
+    webpki::ring::ECDSA_P384_SHA256,
+    webpki::ring::ECDSA_P384_SHA384,
+    webpki::ring::ED25519,
+    webpki::ring::RSA_PKCS1_2048_8192_SHA256,
+    webpki::ring::RSA_PKCS1_2048_8192_SHA384,
+    webpki::ring::RSA_PKCS1_2048_8192_SHA512,
     webpki::ring::RSA_PSS_2048_8192_SHA256_LEGACY_KEY,
     webpki::ring::RSA_PSS_2048_8192_SHA384_LEGACY_KEY,
     webpki::ring::RSA_PSS_2048_8192_SHA512_LEGACY_KEY,
@@ -61,33 +62,24 @@ impl Algorithm {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PublicKey<'a> {
-    identifier: &'a [u8],
-    bytes: &'a [u8],
-}
+pub(super) struct PublicKey<'a>(pub(super) &'a SubjectPublicKeyInfo<'a>);
 
 impl<'a> PublicKey<'a> {
-    pub(super) fn parse(content: &'a [u8]) -> Option<Self> {
-        let (identifier, rest) = element(content, SEQUENCE)?;
-        let (bits, end) = element(rest, BIT_STRING)?;
-        let (0, bytes) = bits.split_first()? else {
-            return None;
-        };
-        end.is_empty().then_some(Self { identifier, bytes })
+    fn bytes(&self) -> &'a [u8] {
+        &self.0.subject_public_key.data
     }
 
-    fn curve(&self) -> Option<&'a [u8]> {
-        let (algorithm, parameters) = element(self.identifier, OBJECT_ID)?;
-        let (curve, _) = element(parameters, OBJECT_ID).filter(|_| algorithm == EC)?;
-        Some(curve)
+    /// Returns the curve of a key, which only keys of ECDSA have.
+    fn curve(&self) -> Option<Oid<'a>> {
+        self.0.algorithm.parameters()?.as_oid().ok()
     }
 
     fn modulus_bytes(&self) -> Option<usize> {
-        let (algorithm, _) = element(self.identifier, OBJECT_ID)?;
-        let (numbers, _) = element(self.bytes, SEQUENCE).filter(|_| algorithm == RSA)?;
-        let (modulus, _) = element(numbers, INTEGER)?;
-        let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-        Some(modulus.len() - zeros)
+        let Ok(public_key::PublicKey::RSA(key)) = self.0.parsed() else {
+            return None;
+        };
+        let zeros = key.modulus.iter().take_while(|byte| **byte == 0).count();
+        Some(key.modulus.len() - zeros)
     }
 
     /// Returns the algorithm of signatures by this key; `None` if such keys may not sign.
@@ -100,12 +92,16 @@ impl<'a> PublicKey<'a> {
                 _ => None,
             };
         }
-        match self.curve()? {
-            P256 => Some(Algorithm::Es256),
-            P384 => Some(Algorithm::Es384),
-            P521 => Some(Algorithm::Es512),
-            _ => None,
-        }
+        let curves = [
+            (OID_EC_P256, Algorithm::Es256),
+            (OID_NIST_EC_P384, Algorithm::Es384),
+            (OID_NIST_EC_P521, Algorithm::Es512),
+        ];
+        let own = self.curve()?;
+        curves
+            .iter()
+            .find(|(curve, _)| *curve == own)
+            .map(|(_, algorithm)| *algorithm)
     }
 
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
@@ -121,26 +117,61 @@ impl<'a> PublicKey<'a> {
             Some(Algorithm::Es256) => &signature::ECDSA_P256_SHA256_FIXED,
             Some(Algorithm::Es384) => &signature::ECDSA_P384_SHA384_FIXED,
         };
-        let key = UnparsedPublicKey::new(algorithm, self.bytes);
+        let key = UnparsedPublicKey::new(algorithm, self.bytes());
         key.verify(message, signature).is_ok()
     }
 
-    /// Verifies a certificate's signature, by the algorithm with this identifier.
-    pub(super) fn certified(&self, identifier: &[u8], message: &[u8], signature: &[u8]) -> bool {
-        if self.curve() == Some(P521) {
+    /// Verifies a certificate's signature.
+    pub(super) fn certified(&self, by: &AlgorithmIdentifier<'_>, message: &[u8], signature: &[u8]) -> bool {
+        if self.curve() == Some(OID_NIST_EC_P521) {
             let signature = p521::ecdsa::Signature::from_der(signature);
-            return identifier == ECDSA_SHA512
+            return by.algorithm == OID_SIG_ECDSA_WITH_SHA512
+                && by.parameters.is_none()
                 && signature.is_ok_and(|signature| self.signed_by_p521(message, &signature));
         }
-        ALGORITHMS.iter().chain(PSS).any(|algorithm| {
-            algorithm.signature_alg_id().as_ref() == identifier
-                && algorithm.public_key_alg_id().as_ref() == self.identifier
-                && algorithm.verify_signature(self.bytes, message, signature).is_ok()
+        let (Some(own), Some(by)) = (encoded(&self.0.algorithm), encoded(by)) else {
+            return false;
+        };
+        ALGORITHMS.iter().any(|algorithm| {
+            algorithm.signature_alg_id().as_ref() == by
+                && algorithm.public_key_alg_id().as_ref() == own
+                && algorithm
+                    .verify_signature(self.bytes(), message, signature)
+                    .is_ok()
         })
     }
 
     fn signed_by_p521(&self, message: &[u8], signature: &p521::ecdsa::Signature) -> bool {
-        let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(self.bytes);
+        let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(self.bytes());
         key.is_ok_and(|key| key.verify(message, signature).is_ok())
+    }
+}
+
+/// Returns the identifier in DER, without the tag and length of its sequence.
+fn encoded(identifier: &AlgorithmIdentifier<'_>) -> Option<Vec<u8>> {
+    let mut found = identifier.algorithm.to_der_vec().ok()?;
+    if let Some(parameters) = &identifier.parameters {
+        found.extend(parameters.to_der_vec().ok()?);
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::prelude::FromDer as _;
+
+    use super::*;
+
+    #[test]
+    fn identifiers_of_all_algorithms_are_encoded_as_they_were() {
+        for algorithm in ALGORITHMS {
+            for id in [algorithm.signature_alg_id(), algorithm.public_key_alg_id()] {
+                let length = u8::try_from(id.as_ref().len()).unwrap();
+                let der = [&[0x30, length][..], id.as_ref()].concat();
+                let (rest, parsed) = AlgorithmIdentifier::from_der(&der).unwrap();
+                assert!(rest.is_empty());
+                assert_eq!(encoded(&parsed).as_deref(), Some(id.as_ref()));
+            }
+        }
     }
 }

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::der::{OBJECT_ID, SEQUENCE, element, elements};
-
-const SET: u8 = 0x31;
-const UTF8: u8 = 0x0c;
-const PRINTABLE: u8 = 0x13;
-const TELETEX: u8 = 0x14;
-const IA5: u8 = 0x16;
+use x509_parser::{
+    asn1_rs::Tag,
+    x509::{AttributeTypeAndValue, X509Name},
+};
 
 const MANDATORY: [&str; 3] = ["C", "ST", "O"];
 const ATTRIBUTES: [(u8, &str); 9] = [
@@ -60,14 +57,11 @@ impl Name {
         Self::complete(found)
     }
 
-    pub(super) fn of_certificate(content: &[u8]) -> Result<Self, InvalidName> {
+    pub(super) fn of_certificate(name: &X509Name<'_>) -> Result<Self, InvalidName> {
         let mut found = BTreeMap::new();
-        for group in elements(content).ok_or(InvalidName::Malformed)? {
-            let attributes = elements(group.content).filter(|_| group.kind == SET);
-            for attribute in attributes.ok_or(InvalidName::Malformed)? {
-                let (kind, value) = attribute_of(attribute.raw).ok_or(InvalidName::Unsupported)?;
-                insert(&mut found, kind, value)?;
-            }
+        for attribute in name.iter_attributes() {
+            let (kind, value) = attribute_of(attribute).ok_or(InvalidName::Unsupported)?;
+            insert(&mut found, kind, value)?;
         }
         Self::complete(found)
     }
@@ -142,20 +136,18 @@ fn unescaped(value: &str) -> Result<String, InvalidName> {
     String::from_utf8(out).map_err(|_| InvalidName::Malformed)
 }
 
-fn attribute_of(der: &[u8]) -> Option<(&'static str, String)> {
-    let (pair, _) = element(der, SEQUENCE)?;
-    let (id, rest) = element(pair, OBJECT_ID)?;
-    let [0x55, 0x04, number] = id else {
+fn attribute_of(attribute: &AttributeTypeAndValue<'_>) -> Option<(&'static str, String)> {
+    let [0x55, 0x04, number] = attribute.attr_type().as_bytes() else {
         return None;
     };
     let (_, kind) = ATTRIBUTES.iter().find(|(known, _)| known == number)?;
-    let value = elements(rest)?;
-    let [value] = value.as_slice() else {
-        return None;
+    let value = attribute.as_slice();
+    let is_text = match attribute.attr_value().tag() {
+        Tag::Utf8String | Tag::PrintableString | Tag::Ia5String => true,
+        Tag::TeletexString => value.is_ascii(),
+        _ => false,
     };
-    let is_text =
-        matches!(value.kind, UTF8 | PRINTABLE | IA5) || (value.kind == TELETEX && value.content.is_ascii());
-    let text = String::from_utf8(value.content.to_vec()).ok();
+    let text = String::from_utf8(value.to_vec()).ok();
     text.filter(|_| is_text).map(|text| (*kind, text))
 }
 

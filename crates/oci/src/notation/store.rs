@@ -1,12 +1,12 @@
 //! Trusted certificates of signers.
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use x509_parser::{certificate::X509Certificate, prelude::FromDer as _};
 
 use super::certificate::Certificate;
-use crate::der;
 
 const MAX_CERTIFICATES: usize = 100;
-const SEQUENCE: u8 = der::SEQUENCE;
+const SEQUENCE: u8 = 0x30;
 
 /// Trusted certificates. As in Flux, each trust store of a policy has all of them.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +30,14 @@ impl TrustStore {
     pub fn add(&mut self, file: &[u8]) -> Result<(), InvalidTrustStore> {
         let ders = match file.first() {
             Some(&SEQUENCE) => {
-                let all = der::elements(file).ok_or(InvalidTrustStore::Malformed)?;
-                all.iter().map(|element| element.raw.to_vec()).collect()
+                let (mut ders, mut rest) = (Vec::new(), file);
+                while !rest.is_empty() {
+                    let parsed = X509Certificate::from_der(rest);
+                    let (after, certificate) = parsed.map_err(|_| InvalidTrustStore::Malformed)?;
+                    ders.push(certificate.as_raw().to_vec());
+                    rest = after;
+                }
+                ders
             }
             _ => {
                 let all = CertificateDer::pem_slice_iter(file);

@@ -91,10 +91,23 @@ impl Registry {
         };
         self.push_blob(&artifact.config).await?;
         self.push_blob(&artifact.layer).await?;
-        let manifest: Bytes = artifact.manifest().into();
+        let manifest = artifact.manifest().into();
+        self.push_manifest(&Wanted::Tag(tag), MANIFEST, manifest).await
+    }
+
+    /// Pushes a manifest or an index, whose blobs and manifests the registry has, and returns its digest.
+    ///
+    /// # Errors
+    /// Fails when the registry refuses it, or reports another digest.
+    pub async fn push_manifest(
+        &self,
+        at: &Wanted,
+        media_type: &'static str,
+        manifest: Bytes,
+    ) -> Result<Digest, Error> {
         let digest = Digest::of(&manifest);
-        let url = self.url(&format!("manifests/{tag}"))?;
-        let answer = self.put(&url, MANIFEST, manifest).await?;
+        let url = self.manifest_url(at)?;
+        let answer = self.put(&url, media_type, manifest).await?;
         match promised(answer.response.headers()) {
             Some(found) if found != digest => Err(Error::DigestMismatch {
                 url: safe_url(&url),
@@ -105,7 +118,11 @@ impl Registry {
         }
     }
 
-    async fn push_blob(&self, blob: &Bytes) -> Result<(), Error> {
+    /// Pushes a blob, unless the registry already has it.
+    ///
+    /// # Errors
+    /// Fails when the registry refuses it.
+    pub async fn push_blob(&self, blob: &Bytes) -> Result<(), Error> {
         let digest = Digest::of(blob);
         let known = self.url(&format!("blobs/{digest}"))?;
         let upload = Upload::new(Method::HEAD, &known);
