@@ -45,6 +45,11 @@ pub struct DependencyReference {
     pub ready_expr: Option<String>,
 }
 
+impl DependencyReference {
+    /// The variables of `readyExpr`.
+    pub const EXPRESSION_VARIABLES: [&str; 2] = ["self", "dep"];
+}
+
 /// Refers to a source of this or another namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

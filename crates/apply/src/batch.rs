@@ -1,5 +1,6 @@
 //! Applying a list of manifests in stages.
 
+mod ignored;
 mod trial;
 
 use std::{
@@ -14,6 +15,8 @@ use cluster::Cluster;
 use futures::StreamExt as _;
 use objects::{Ignore, ObjectRef, meta, normalize, order};
 use yaml::Value;
+
+pub use ignored::IgnoredFields;
 
 use crate::{
     AppliedObject, AppliedVersions, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query,
@@ -38,6 +41,8 @@ pub struct BatchOptions<'a> {
     /// The objects that may exist. If set, the others are not read before they are applied, and neither are those whose state is remembered
     /// in `seen` ([`Query::assumes`]).
     pub assumes: Option<&'a [ObjectRef]>,
+    /// Fields of existing objects that are left to others. If set, all objects are read before.
+    pub ignored: Option<&'a dyn IgnoredFields>,
 }
 
 impl Default for BatchOptions<'_> {
@@ -49,6 +54,7 @@ impl Default for BatchOptions<'_> {
             stage_timeout: STAGE_TIMEOUT,
             seen: None,
             assumes: None,
+            ignored: None,
         }
     }
 }
@@ -118,15 +124,15 @@ impl AppliedSet {
         self.halt.is_none() && self.outcomes.iter().all(|outcome| outcome.result.is_ok())
     }
 
-    /// Returns the objects on the cluster that the owner keeps in its inventory: applied, unchanged and skipped ones.
+    /// Returns the objects that the owner keeps in its inventory: applied, unchanged and, as in the original, skipped ones, also if they are not
+    /// on the cluster.
     #[must_use]
     pub fn inventory(&self) -> Vec<ObjectRef> {
-        let is_there = |outcome: &&ObjectOutcome| match outcome.result {
-            Ok(Action::Created | Action::Configured | Action::Unchanged) => true,
-            Ok(Action::Skipped) => outcome.object.is_some(),
+        let is_listed = |outcome: &&ObjectOutcome| match outcome.result {
+            Ok(Action::Created | Action::Configured | Action::Unchanged | Action::Skipped) => true,
             Ok(Action::Deleted) | Err(_) => false,
         };
-        let found = self.outcomes.iter().filter(is_there);
+        let found = self.outcomes.iter().filter(is_listed);
         found.map(|outcome| outcome.reference.clone()).collect()
     }
 
@@ -159,16 +165,21 @@ pub async fn apply_all(
         all: &refs,
         orphans: None,
         renamed: &HashSet::new(),
-        seen: options.seen,
-        assumes: options.assumes,
+        // Ignored fields are adopted, so that only their newest values will do.
+        seen: options.seen.filter(|_| options.ignored.is_none()),
+        // A dry run has to know which namespaces are missing, since it creates none.
+        assumes: options
+            .assumes
+            .filter(|_| options.ignored.is_none() && !options.session.dry_run),
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
+    let adapted = ignored::adapt(owner, (manifests, &refs), &live, options.ignored);
     let plan = stages::plan(&refs, options.custom_stage);
     let items: Vec<(Stage, Vec<Item<'_>>)> = plan
         .into_iter()
         .enumerate()
-        .map(|(group, (stage, indexes))| (stage, items(manifests, &refs, group, &indexes)))
+        .map(|(group, (stage, indexes))| (stage, items((manifests, &adapted), &refs, group, &indexes)))
         .collect();
     let all = items.iter().flat_map(|(_, items)| items);
     let definitions = Definitions::of(all.map(|item| (item.position, item.manifest)));
@@ -199,19 +210,23 @@ struct Item<'a> {
     manifest: &'a Value,
     reference: &'a ObjectRef,
     position: (usize, usize),
+    /// True if ignored fields of the live object differ.
+    adapted: bool,
 }
 
 fn items<'a>(
-    manifests: &'a [Value],
+    (manifests, adapted): (&'a [Value], &'a HashMap<usize, Value>),
     refs: &'a [ObjectRef],
     group: usize,
     indexes: &[usize],
 ) -> Vec<Item<'a>> {
     let found = indexes.iter().enumerate().filter_map(|(at, index)| {
+        let adapted = adapted.get(index);
         Some(Item {
-            manifest: manifests.get(*index)?,
+            manifest: adapted.or_else(|| manifests.get(*index))?,
             reference: refs.get(*index)?,
             position: (group, at),
+            adapted: adapted.is_some(),
         })
     });
     found.collect()
@@ -246,8 +261,8 @@ impl Batch<'_> {
         if self.options.trial && !self.session.options.dry_run {
             let open = items.iter().filter(|item| !done.contains_key(&item.position.1));
             let open: Vec<Item<'_>> = open.copied().collect();
-            // An apply of one object is its own trial.
-            if open.len() > 1 {
+            // An apply of one object is its own trial, unless it could give up fields without need.
+            if open.len() > 1 || open.iter().any(|item| item.adapted) {
                 done.extend(trial::run(self.session, open).await);
             }
             let is_refused = done.values().any(|outcome| outcome.result.is_err());

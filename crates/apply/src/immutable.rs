@@ -9,6 +9,8 @@ use crate::{
     object::{Attempt, Flags, apply},
 };
 
+const WORDS: [&str; 2] = ["is immutable", "immutable field"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Immutability {
     Named,
@@ -36,14 +38,14 @@ fn immutability(error: &ApplyError) -> Immutability {
     let ApplyError::Cluster(error @ cluster::Error::Api(api)) = error else {
         return Immutability::Unrelated;
     };
-    if ["is immutable", "immutable field"]
-        .iter()
-        .any(|words| api.message.contains(words))
-    {
+    let is_about_it = |text: &str| WORDS.iter().any(|words| text.contains(words));
+    // Other causes say that the manifest is invalid, too.
+    let is_only_cause = !api.causes.is_empty() && api.causes.iter().all(|cause| is_about_it(&cause.message));
+    if is_about_it(&api.message) && (api.code != 422 || is_only_cause) {
         return Immutability::Named;
     }
     match api.code {
-        // Words about Secrets are left out, and some kinds have words of their own.
+        // Causes that concern Secrets are left out, and some kinds have words of their own.
         422 => Immutability::Possible,
         409 if error.field_conflicts().is_none() && api.reason != "Conflict" => Immutability::Possible,
         _ => Immutability::Unrelated,
@@ -77,6 +79,12 @@ mod tests {
     #[test]
     fn errors_are_about_immutable_fields_by_their_words_or_perhaps_by_their_status() {
         use Immutability::{Named, Possible, Unrelated};
+        let cause = |message: &str| Cause {
+            reason: "FieldValueInvalid".to_owned(),
+            message: message.to_owned(),
+            field: "spec".to_owned(),
+        };
+        let fixed = || cause("Invalid value: {}: field is immutable");
         let conflict = Cause {
             reason: "FieldManagerConflict".to_owned(),
             message: "conflict with \"a\"".to_owned(),
@@ -87,8 +95,15 @@ mod tests {
                 422,
                 "Invalid",
                 "spec.selector: Invalid value: {}: field is immutable",
-                vec![],
+                vec![fixed(), fixed()],
                 Named,
+            ),
+            (
+                422,
+                "Invalid",
+                "[spec.selector: Invalid value: {}: field is immutable, spec.x: Required value]",
+                vec![fixed(), cause("Required value")],
+                Possible,
             ),
             (
                 403,
@@ -97,7 +112,14 @@ mod tests {
                 vec![],
                 Named,
             ),
-            (422, "Invalid", "cannot change immutable field a", vec![], Named),
+            (
+                422,
+                "Invalid",
+                "the API server refused the Secret because of data (field is immutable)",
+                vec![],
+                Possible,
+            ),
+            (403, "Forbidden", "cannot change immutable field a", vec![], Named),
             (
                 422,
                 "Invalid",

@@ -52,7 +52,7 @@ mod wait;
 
 use futures::{StreamExt as _, stream};
 
-pub use batch::{Action, AppliedSet, BatchOptions, Halt, ObjectOutcome, apply_all};
+pub use batch::{Action, AppliedSet, BatchOptions, Halt, IgnoredFields, ObjectOutcome, apply_all};
 pub use compare::{Compared, Desired, Drift, compare};
 pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};

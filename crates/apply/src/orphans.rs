@@ -7,7 +7,10 @@ use futures::StreamExt as _;
 use objects::{ObjectId, ObjectRef, inventory, order};
 use yaml::Value;
 
-use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, concurrent, searched, select};
+use crate::{
+    Completeness, Error, KeepReason, Membership, Orphan, Owner, SearchedKinds, Selection, concurrent,
+    searched, select,
+};
 
 const READS: usize = 16;
 
@@ -35,6 +38,8 @@ impl std::fmt::Debug for OrphanSearch<'_> {
 #[derive(Debug, Default)]
 pub struct Found {
     pub orphans: Vec<Orphan>,
+    /// Objects that an annotation keeps, or that have another owner now.
+    pub skipped: Vec<ObjectRef>,
     /// Namespaces that are no longer among the manifests, but with manifests in them: they are kept.
     pub used_namespaces: Vec<ObjectRef>,
     pub completeness: Completeness,
@@ -83,8 +88,12 @@ pub async fn find_orphans(
     if let Some(filter) = search.filter {
         candidates.retain(|object| filter(object));
     }
+    let Selection { orphans, retained } = select(owner, &candidates, &keep)?;
+    let is_skipped = |why| matches!(why, KeepReason::SkipDelete | KeepReason::Foreign);
+    let skipped = retained.into_iter().filter(|(_, why)| is_skipped(*why));
     let mut found = Found {
-        orphans: select(owner, &candidates, &keep)?.orphans,
+        orphans,
+        skipped: skipped.map(|(reference, _)| reference).collect(),
         completeness: match owner.membership {
             Membership::Labels { .. } => completeness(&gaps, desired, search),
             Membership::Inventory { .. } | Membership::None => Completeness::of(&gaps, None),

@@ -64,6 +64,8 @@ impl fmt::Display for DeletionOutcome {
 pub struct Pruned {
     /// The objects that were found. Objects that go with their namespace are left out.
     pub outcomes: Vec<DeletionOutcome>,
+    /// Objects that were found, but that an annotation keeps, or that have another owner now.
+    pub skipped: Vec<ObjectRef>,
     /// Namespaces that are no longer among the manifests, but with manifests in them: they were kept.
     pub used_namespaces: Vec<ObjectRef>,
     /// The completeness of the search: without it, objects may be left that were not found.
@@ -146,6 +148,7 @@ async fn delete_found(
     }
     Ok(Pruned {
         outcomes,
+        skipped: found.skipped,
         used_namespaces: found.used_namespaces,
         completeness: found.completeness,
         waited,

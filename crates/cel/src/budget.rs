@@ -46,6 +46,9 @@ pub enum EvalError {
     AllMemory(usize),
     #[error("the evaluation was cancelled")]
     Cancelled,
+    /// A variable has no value: the longest path of fields that was read from it. Otherwise as [`EvalError::Failed`].
+    #[error("no such attribute(s): {0}")]
+    Missing(String),
     /// An operation has no result. Operators that don't need it continue without it.
     #[error("{0}")]
     Failed(String),
@@ -56,9 +59,18 @@ impl EvalError {
         Self::Failed(why.into())
     }
 
+    /// Adds a field to the path of a variable without a value.
+    pub(crate) fn below(mut self, field: &str) -> Self {
+        if let Self::Missing(path) = &mut self {
+            path.push('.');
+            path.push_str(field);
+        }
+        self
+    }
+
     /// Returns true if the budget is exhausted: then the whole evaluation ends.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self, Self::Failed(_))
+        !matches!(self, Self::Failed(_) | Self::Missing(_))
     }
 }
 

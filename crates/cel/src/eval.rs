@@ -74,7 +74,7 @@ impl Evaluation {
             Op::Global(at) => self.globals.get(*at).cloned().unwrap_or_else(missing),
             Op::Local(at) => self.locals.get(*at).cloned().map_or_else(missing, Ok),
             Op::Field(of, name, optional) => {
-                let of = self.eval(of)?;
+                let of = self.parent(of, name)?;
                 self.field(&of, &name.as_str().into(), *optional)
             }
             Op::Index(of, index, optional) => {
@@ -126,6 +126,13 @@ impl Evaluation {
         }
     }
 
+    /// Evaluates the parent of a field. An error for a variable without a value names the field, too.
+    fn parent(&mut self, of: &Node, field: &str) -> Evaluated {
+        let is_path = matches!(of.op, Op::Global(_) | Op::Field(..));
+        let parent = self.eval(of);
+        parent.map_err(|error| if is_path { error.below(field) } else { error })
+    }
+
     fn field(&mut self, of: &Value, key: &Value, optional: bool) -> Evaluated {
         if let Value::Optional(inner) = of {
             return match inner {
@@ -163,7 +170,7 @@ impl Evaluation {
 
     fn has(&mut self, of: &Node, name: &str) -> Evaluated {
         let key = Key::String(name.into());
-        match self.eval(of)? {
+        match self.parent(of, name)? {
             Value::Map(fields) => self.has_key(&fields, &key),
             Value::Optional(None) => Ok(Value::Bool(false)),
             Value::Optional(Some(inner)) => match &*inner {

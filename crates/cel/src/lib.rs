@@ -59,6 +59,22 @@ pub enum CompileError {
     NotBool,
 }
 
+impl CompileError {
+    /// Formats the error in the form of cel-go, with line and column in the source.
+    #[must_use]
+    pub fn located(&self, source: &str) -> String {
+        match self {
+            Self::Syntax { column, why } => {
+                let before: String = source.chars().take(column.saturating_sub(1)).collect();
+                let line = before.matches('\n').count() + 1;
+                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                format!("ERROR: <input>:{line}:{column}: {why}")
+            }
+            Self::TooLarge(_) | Self::NotBool => self.to_string(),
+        }
+    }
+}
+
 /// The variables that an expression may name.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {

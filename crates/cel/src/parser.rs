@@ -23,7 +23,7 @@ pub(super) fn parse(source: &str, scope: Scope<'_>) -> Result<(Node, Vec<Global>
     let root = parser.expression()?;
     match parser.peek() {
         Kind::End => Ok((root, parser.globals)),
-        _ => parser.error("unexpected text after the expression"),
+        _ => parser.error("Syntax error: unexpected text after the expression"),
     }
 }
 
@@ -72,13 +72,19 @@ impl Parser<'_> {
     fn expect(&mut self, sign: &'static str) -> Result<(), CompileError> {
         match self.sign(&[sign]) {
             Some(_) => Ok(()),
-            None => self.error(format!("expected {sign:?}")),
+            None => self.error(format!("Syntax error: expected {sign:?}")),
         }
     }
 
     fn name(&mut self) -> Result<String, CompileError> {
         let Kind::Name(name) = self.peek() else {
-            return self.error("expected a name");
+            let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+            return match (self.peek(), before.map(|token| &token.kind)) {
+                (Kind::End, Some(Kind::Sign("."))) => {
+                    self.error("Syntax error: no viable alternative at input '.'")
+                }
+                _ => self.error("Syntax error: expected a name"),
+            };
         };
         let name = name.clone();
         self.at += 1;
@@ -235,7 +241,7 @@ impl Parser<'_> {
                 self.at += 1;
                 self.map()
             }
-            _ => self.error("expected a value"),
+            _ => self.error("Syntax error: expected a value"),
         }
     }
 
@@ -264,7 +270,7 @@ impl Parser<'_> {
             (Scope::Declared(_), Some(name)) => self.node(Op::Literal(Value::Type(name))),
             (Scope::Declared(_), None) => {
                 self.at -= 1;
-                self.error(format!("undeclared name {name:?}"))
+                self.error(format!("undeclared reference to '{name}' (in container '')"))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Regular expressions whose size and time are bounded, also while they are compiled.
 
-use go::regexp::{RegexpError, to_rust_bytes};
+use go::regexp::{RegexpError, to_rust};
 use regex_automata::{
     meta::{Builder, Config, Regex},
     util::syntax,
@@ -51,7 +51,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
 /// Compiles expressions in Go's syntax to one of at most `max_bytes` bytes, which matches if any of them does, in time that is linear in the text.
 /// Fails if one is invalid, or they are too large together, before or after they are compiled.
 pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Result<Regex, PatternError> {
-    let translated = patterns.iter().map(|pattern| to_rust_bytes(pattern.as_ref()));
+    let translated = patterns.iter().map(|pattern| to_rust(pattern.as_ref()));
     let patterns: Vec<String> = translated.collect::<Result<_, _>>()?;
     let parsed = patterns.iter().map(|pattern| parsed_bytes(pattern));
     if parsed.fold(0, usize::saturating_add) > MAX_PARSED {

@@ -69,9 +69,9 @@ fn errors_are_found_before_or_while_evaluating() {
     for (text, part) in [
         ("", "expected a value"),
         ("req.ref ==", "expected a value"),
-        ("a == 1", "undeclared name \"a\""),
-        ("req.tags.all(t, t == x)", "undeclared name \"x\""),
-        ("t == 1 || [1].all(t, true)", "undeclared name \"t\""),
+        ("a == 1", "undeclared reference to 'a' (in container '')"),
+        ("req.tags.all(t, t == x)", "undeclared reference to 'x'"),
+        ("t == 1 || [1].all(t, true)", "undeclared reference to 't'"),
         ("now() == 1", "no function \"now\""),
         ("'a'.contains()", "no function \"contains\" with 1 arguments"),
         ("'a' == 'a", "the string does not end"),
@@ -245,11 +245,11 @@ fn any_scope_reads_the_fields_of_an_object() {
     }
     assert_eq!(
         is_true("spec.replicas == 1"),
-        Err("no such variable: spec".into())
+        Err("no such attribute(s): spec.replicas".into())
     );
     assert_eq!(
-        is_true("has(spec.replicas)"),
-        Err("no such variable: spec".into())
+        is_true("has(spec.a.b) && spec"),
+        Err("no such attribute(s): spec.a.b".into())
     );
     assert_eq!(is_true("status.ready"), Err("no such key: ready".into()));
     assert_eq!(
@@ -278,6 +278,20 @@ fn ready_expressions_compare_two_objects() {
         is_true("dep.status.ready == true"),
         Err(EvalError::Failed(_))
     ));
+    for (text, expected) in [
+        (
+            "dep.",
+            "ERROR: <input>:1:5: Syntax error: no viable alternative at input '.'",
+        ),
+        (
+            "1 ==\n other.status",
+            "ERROR: <input>:2:2: undeclared reference to 'other' (in container '')",
+        ),
+        ("1 ==\n", "ERROR: <input>:2:1: Syntax error: expected a value"),
+    ] {
+        let error = Program::compile_bool(text, scope).unwrap_err();
+        assert_eq!(error.located(text), expected);
+    }
     for text in ["dep.status.ready", "other.status == 1", "dep.status ="] {
         let error = Program::compile_bool(text, scope).unwrap_err();
         assert!(

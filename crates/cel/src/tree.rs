@@ -116,6 +116,6 @@ impl Global {
     pub(super) fn value(&self, variables: &Variables) -> Result<Value, EvalError> {
         let known = variables.get(&self.name).cloned();
         let value = known.or_else(|| type_named(&self.name).map(Value::Type));
-        value.ok_or_else(|| EvalError::failed(format!("no such variable: {}", self.name)))
+        value.ok_or_else(|| EvalError::Missing(self.name.clone()))
     }
 }

@@ -76,7 +76,7 @@ pub struct Regexp {
 impl Regexp {
     /// Compiles an expression. Fails if Go refuses it, or if it is too large.
     pub fn compile(expression: &str) -> Result<Self, RegexpError> {
-        let translated = checked(expression, r"(?-u:\B)")?;
+        let translated = to_rust(expression)?;
         Self::build(&translated, false, |_| RegexpError::TooLarge)
     }
 
@@ -85,7 +85,7 @@ impl Regexp {
         Self::build(expression, true, RegexpError::Unicode)
     }
 
-    /// Compiles an expression in the syntax of crate regex. `(?-u:\B)` is the only part that `utf8` refuses.
+    /// Compiles an expression in the syntax of crate regex. With `utf8`, it matches whole characters only.
     fn build(expression: &str, utf8: bool, invalid: fn(String) -> RegexpError) -> Result<Self, RegexpError> {
         if expression.len() > 2 * LENGTH || classes(expression) > CLASSES {
             return Err(RegexpError::TooLarge);
@@ -140,23 +140,14 @@ impl Regexp {
     }
 }
 
-/// Translates an expression in Go's syntax to the syntax of crate regex, with which it has the same matches; only `\B` is Unicode's. Fails with
-/// Go's error if Go refuses it.
+/// Translates an expression in Go's syntax to the syntax of crate regex, with which it has the same matches. Fails with Go's error if Go
+/// refuses it.
 ///
 /// ```
 /// assert_eq!(go::regexp::to_rust(r"{name}\d")?, r"\{name\}[0-9]");
 /// # Ok::<(), go::regexp::RegexpError>(())
 /// ```
 pub fn to_rust(expression: &str) -> Result<String, RegexpError> {
-    checked(expression, r"\B")
-}
-
-/// Translates an expression as [`to_rust`], but with ASCII's `\B`, for searches in bytes.
-pub fn to_rust_bytes(expression: &str) -> Result<String, RegexpError> {
-    checked(expression, r"(?-u:\B)")
-}
-
-fn checked(expression: &str, not_boundary: &'static str) -> Result<String, RegexpError> {
     if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
         return Err(RegexpError::Syntax {
             problem: "invalid UTF-8",
@@ -166,7 +157,7 @@ fn checked(expression: &str, not_boundary: &'static str) -> Result<String, Regex
     if expression.len() > LENGTH {
         return Err(RegexpError::TooLarge);
     }
-    translate::translate(expression, not_boundary)
+    translate::translate(expression)
 }
 
 fn free(_: u64) -> Result<(), Infallible> {

@@ -11,6 +11,7 @@ mod error;
 pub mod fixup;
 #[cfg(test)]
 mod fuzz;
+pub mod ignored;
 pub mod inventory;
 pub mod jsonpath;
 pub mod kstatus;

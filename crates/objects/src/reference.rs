@@ -27,6 +27,18 @@ pub struct ObjectId {
 }
 
 impl ObjectRef {
+    /// Creates a reference to an object of the core API (`v1`) in a namespace.
+    #[must_use]
+    pub fn core(kind: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        }
+    }
+
     /// Returns the reference of an object.
     ///
     /// # Errors

@@ -52,6 +52,16 @@ pub struct Takeover {
     pub labels: Vec<Cow<'static, str>>,
 }
 
+impl Takeover {
+    /// Returns true if the fields of a manager are taken over.
+    #[must_use]
+    pub fn takes(&self, manager: &str, operation: Operation) -> bool {
+        self.managers
+            .iter()
+            .any(|taken| taken.matches(manager, operation.as_str()))
+    }
+}
+
 /// Returns the operations of a JSON patch that takes over a live object for a manager; `None` if there is nothing to do. The API
 /// server refuses the patch with a conflict if the object was changed since.
 #[must_use]

@@ -6,6 +6,7 @@
 use std::{collections::HashSet, future::Future};
 
 use cluster::{Cluster, Detail, ResourceKind};
+use futures::{Stream, StreamExt as _, stream};
 use objects::{ObjectRef, meta};
 
 use crate::{Error, KluctlDeployment, ResultStore, StoredResult};
@@ -14,6 +15,10 @@ use crate::{Error, KluctlDeployment, ResultStore, StoredResult};
 const KIND: [&str; 3] = ["gitops.kluctl.io", "v1beta1", "KluctlDeployment"];
 /// Maximum number of KluctlDeployments that are listed; with more of them, nothing is deleted.
 const MOST: usize = 100_000;
+/// Maximum number of objects whose results are deleted at the same time.
+const PARALLEL: usize = 8;
+/// Maximum number of reported objects that are taken together, each once.
+const BATCH: usize = 1000;
 
 /// Deletes the results of objects that are gone.
 #[derive(Debug)]
@@ -45,6 +50,44 @@ impl OrphanedResults {
     #[must_use]
     pub fn is_own(&self, namespace: &str) -> bool {
         self.namespace.as_ref().is_none_or(|own| own == namespace)
+    }
+
+    /// Deletes older results of objects that are gone, labels the results of the original, and then deletes the results of each object, by
+    /// namespace and name, that `gone` reports. Ends with the stream. Failures are logged.
+    pub async fn run<C, F>(&self, gone: impl Stream<Item = (String, String)>, cluster_id: C)
+    where
+        C: Fn() -> F,
+        F: Future<Output = Result<Option<String>, cluster::Error>>,
+    {
+        report(self.delete_all(cluster_id()).await);
+        self.adopt().await;
+        let mut batches = std::pin::pin!(gone.ready_chunks(BATCH));
+        while let Some(batch) = batches.next().await {
+            let keys: HashSet<(String, String)> = batch.into_iter().collect();
+            let own = keys.into_iter().filter(|(namespace, _)| self.is_own(namespace));
+            let deletions = stream::iter(own).map(async |(namespace, name)| {
+                let deployment = KluctlDeployment {
+                    name,
+                    namespace,
+                    cluster_id: cluster_id().await?.unwrap_or_default(),
+                };
+                self.delete_of(&deployment).await
+            });
+            let mut deletions = std::pin::pin!(deletions.buffer_unordered(PARALLEL));
+            while let Some(deleted) = deletions.next().await {
+                report(deleted);
+            }
+        }
+    }
+
+    /// Adds the labels to results of the original, once, so that nothing needs to list them again.
+    async fn adopt(&self) {
+        match self.store.adopt().await {
+            Ok(0) | Err(Error::Cancelled) => {}
+            Ok(results) => tracing::info!(results, "labelled stored results with their project and target"),
+            // Writes and deletions find them without the labels, too.
+            Err(error) => tracing::debug!(%error, "cannot label stored results"),
+        }
     }
 
     /// Deletes the results of an object unless there is one again, and returns their number.
@@ -135,6 +178,14 @@ impl OrphanedResults {
             (text("namespace"), text("name"))
         });
         Ok(Some(keys.collect()))
+    }
+}
+
+fn report(deleted: Result<usize, Error>) {
+    match deleted {
+        Ok(0) | Err(Error::Cancelled) => {}
+        Ok(results) => tracing::info!(results, "deleted results of KluctlDeployments that are gone"),
+        Err(error) => tracing::warn!(%error, "cannot delete results of KluctlDeployments that are gone"),
     }
 }
 

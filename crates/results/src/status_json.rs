@@ -66,6 +66,13 @@ pub fn is_same(before: Option<&Value>, now: &Value) -> bool {
     before.is_some_and(|before| content(before) == content(now))
 }
 
+/// Returns true if a result of a drift detection has orphans.
+pub fn has_orphans(result: &Value) -> bool {
+    let objects = result.get("objects").and_then(Value::as_array);
+    let is_orphan = |object: &Value| object.get("orphan").and_then(Value::as_bool) == Some(true);
+    objects.is_some_and(|objects| objects.iter().any(is_orphan))
+}
+
 /// Removes nulls, which the API server does not store.
 fn drop_nulls(value: &mut Value) {
     match value {

@@ -372,13 +372,7 @@ impl ResultStore {
     }
 
     fn secret(&self, name: &str) -> ObjectRef {
-        ObjectRef {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            namespace: Some(self.namespace.clone()),
-            name: name.to_owned(),
-        }
+        ObjectRef::core("Secret", &self.namespace, name)
     }
 
     pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {

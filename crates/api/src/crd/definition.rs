@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{annotation, crd::bounds};
 
+const SUSPEND: &str = ".spec.suspend";
+
 pub(crate) struct Version {
     pub(crate) name: &'static str,
     pub(crate) deprecated: bool,
@@ -42,6 +44,7 @@ pub(crate) fn build(mut crd: CustomResourceDefinition, versions: &[Version]) -> 
         tidy(schema);
         bounds::add(schema);
     }
+    let can_be_suspended = template.as_ref().is_some_and(has_suspend);
     crd.spec.versions = versions
         .iter()
         .map(|version| CustomResourceDefinitionVersion {
@@ -52,7 +55,7 @@ pub(crate) fn build(mut crd: CustomResourceDefinition, versions: &[Version]) -> 
             deprecation_warning: version
                 .deprecated
                 .then(|| format!("{} {kind} is deprecated, upgrade to {newest}", version.name)),
-            additional_printer_columns: Some(version.columns.clone()),
+            additional_printer_columns: Some(columns(version, can_be_suspended)),
             ..template.clone().unwrap_or_default()
         })
         .collect();
@@ -61,6 +64,28 @@ pub(crate) fn build(mut crd: CustomResourceDefinition, versions: &[Version]) -> 
         .get_or_insert_default()
         .insert(annotation::SUBSTITUTE.to_owned(), "disabled".to_owned());
     crd
+}
+
+/// Returns the columns of a version. Kinds that can be suspended say so in wide tables, if no other column does.
+fn columns(version: &Version, can_be_suspended: bool) -> Vec<Column> {
+    let mut columns = version.columns.clone();
+    if can_be_suspended && columns.iter().all(|column| column.json_path != SUSPEND) {
+        columns.push(Column {
+            priority: Some(1),
+            ..column("Suspended", "boolean", SUSPEND)
+        });
+    }
+    columns
+}
+
+fn has_suspend(version: &CustomResourceDefinitionVersion) -> bool {
+    let schema = version
+        .schema
+        .as_ref()
+        .and_then(|s| s.open_api_v3_schema.as_ref());
+    let spec = schema.and_then(|s| s.properties.as_ref()?.get("spec"));
+    spec.and_then(|s| s.properties.as_ref())
+        .is_some_and(|fields| fields.contains_key("suspend"))
 }
 
 /// Sets the default of `status.observedGeneration` to -1, so that `kubectl wait` and kstatus wait for new objects.

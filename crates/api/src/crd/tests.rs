@@ -65,6 +65,27 @@ fn old_versions_have_deprecation_warnings() {
     );
 }
 
+#[test]
+fn kinds_that_can_be_suspended_have_a_column_of_it() {
+    for crd in all() {
+        let kind = &crd.spec.names.kind;
+        for version in &crd.spec.versions {
+            let columns = version.additional_printer_columns.iter().flatten();
+            let shown: Vec<_> = columns
+                .filter(|column| column.json_path == ".spec.suspend")
+                .map(|column| (column.name.as_str(), column.priority))
+                .collect();
+            let expected = match (kind.as_str(), crd.spec.group.as_str()) {
+                ("ExternalArtifact", _) => vec![],
+                // As in kluctl.
+                (_, "gitops.kluctl.io") => vec![("Suspend", None)],
+                _ => vec![("Suspended", Some(1))],
+            };
+            assert_eq!(shown, expected, "{kind} {}", version.name);
+        }
+    }
+}
+
 /// Calls `visit` with the path and the schema of every property.
 fn walk(path: &str, schema: &Value, visit: &mut impl FnMut(&str, &Value)) {
     visit(path, schema);

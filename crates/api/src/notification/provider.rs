@@ -126,6 +126,11 @@ pub struct ProviderSpec {
     pub suspend: bool,
 }
 
+impl ProviderSpec {
+    /// The variables of `commitStatusExpr`.
+    pub const EXPRESSION_VARIABLES: [&str; 3] = ["event", "alert", "provider"];
+}
+
 /// Observed state of the provider.
 pub type ProviderStatus = AlertStatus;
 

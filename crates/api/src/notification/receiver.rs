@@ -96,6 +96,17 @@ pub struct ReceiverSpec {
     pub suspend: bool,
 }
 
+impl ReceiverSpec {
+    /// Returns the variables of expressions in filters. Only senders with tokens of OpenID Connect have claims.
+    #[must_use]
+    pub fn filter_variables(&self) -> &'static [&'static str] {
+        match self.type_.as_str() {
+            "generic-oidc" => &["res", "req", "claims"],
+            _ => &["res", "req"],
+        }
+    }
+}
+
 /// Selects objects by kind, name and labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -25,6 +25,17 @@ async fn definitions_namespaces_and_their_objects_are_applied_in_one_pass() -> R
         fixture.definition(),
         namespace,
     ];
+    let dry_run = BatchOptions {
+        session: apply::SessionOptions {
+            dry_run: true,
+            ..apply::SessionOptions::default()
+        },
+        assumes: Some(&[]),
+        ..BatchOptions::default()
+    };
+    let tried = apply::apply_all(cluster, &owner, &manifests, dry_run).await?;
+    assert!(tried.is_complete(), "{tried:?}");
+    assert!(fixture.live(&manifests[3]).await?.is_none());
     for trial in [true, false] {
         let options = BatchOptions {
             trial,

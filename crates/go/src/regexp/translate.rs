@@ -14,8 +14,7 @@ fn error(problem: &'static str, text: &str) -> RegexpError {
     }
 }
 
-/// Translates an expression; `not_boundary` stands for `\B`.
-pub(super) fn translate(expression: &str, not_boundary: &'static str) -> Result<String, RegexpError> {
+pub(super) fn translate(expression: &str) -> Result<String, RegexpError> {
     let mut translator = Translator {
         whole: expression,
         at: 0,
@@ -25,7 +24,6 @@ pub(super) fn translate(expression: &str, not_boundary: &'static str) -> Result<
         repeated: None,
         atom: None,
         repeats: 0,
-        not_boundary,
         properties: HashMap::new(),
     };
     while let Some(c) = translator.peek() {
@@ -63,7 +61,6 @@ struct Translator<'t> {
     atom: Option<Atom>,
     /// The highest product of nested repetition counts in the innermost group.
     repeats: u32,
-    not_boundary: &'static str,
     /// The names of properties so far, as crate regex has them.
     properties: HashMap<String, Option<String>>,
 }
@@ -289,7 +286,7 @@ impl<'t> Translator<'t> {
             Some(b'A') => r"\A",
             Some(b'z') => r"\z",
             Some(b'b') => r"(?-u:\b)",
-            Some(b'B') => self.not_boundary,
+            Some(b'B') => r"(?-u:\B)",
             _ => "",
         };
         if !special.is_empty() {

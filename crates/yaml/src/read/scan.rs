@@ -47,6 +47,8 @@ struct SimpleKey {
     possible: bool,
     /// True if nothing else can be at this indentation.
     required: bool,
+    /// True if the token is not taken before its `:` may have come.
+    awaited: bool,
     /// Number of the token since the start of the stream.
     number: usize,
     /// Number of characters before it.
@@ -111,7 +113,8 @@ impl<'t> Scanner<'t> {
         while !self.ready {
             self.forget_stale_keys()?;
             let number = self.taken;
-            let waits = self.keys.iter().any(|key| key.possible && key.number == number);
+            let waits_for = |key: &SimpleKey| key.possible && key.awaited && key.number == number;
+            let waits = self.keys.iter().any(waits_for);
             self.ready = self.tokens.len() > ahead && !waits;
             if !self.ready {
                 self.fetch_next()?;
@@ -161,6 +164,7 @@ impl<'t> Scanner<'t> {
         self.drop_key()?;
         let key = SimpleKey {
             possible: true,
+            awaited: true,
             required: !self.in_flow() && self.indent == column(self.cursor.mark()),
             number: self.taken + self.tokens.len(),
             index: self.cursor.index,
@@ -202,8 +206,9 @@ impl<'t> Scanner<'t> {
 
     fn insert(&mut self, number: Option<usize>, token: Token) {
         let last = self.tokens.len();
-        let at = number.map_or(last, |number| number.saturating_sub(self.taken).min(last));
-        self.tokens.insert(at, token);
+        // A token that was taken too early has nothing before it any more.
+        let at = number.and_then(|number| number.checked_sub(self.taken));
+        self.tokens.insert(at.unwrap_or(last).min(last), token);
     }
 
     /// Ends the block collections that are further right than the column.

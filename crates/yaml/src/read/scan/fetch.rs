@@ -129,7 +129,10 @@ impl Scanner<'_> {
 
     fn flow_start(&mut self, kind: Kind) -> Result<(), Error> {
         self.save_key()?;
-        self.keys.push(SimpleKey::default());
+        self.keys.push(SimpleKey {
+            number: self.taken + self.tokens.len(),
+            ..SimpleKey::default()
+        });
         self.flow_level += 1;
         self.key_allowed = true;
         self.push_next(kind, 1);
@@ -140,7 +143,16 @@ impl Scanner<'_> {
         self.drop_key()?;
         if self.in_flow() {
             self.flow_level -= 1;
-            self.keys.pop();
+            let inner = self.keys.pop().unwrap_or_default();
+            // quirk: go-yaml doesn't wait for the `:` of empty brackets, so that they are a key only if it has read on.
+            let is_go = !self.is_python();
+            if let Some(outer) = self
+                .keys
+                .iter_mut()
+                .find(|key| is_go && key.number == inner.number)
+            {
+                outer.awaited = false;
+            }
         }
         self.key_allowed = false;
         self.push_next(kind, 1);

@@ -56,6 +56,17 @@ const DOCUMENTS: &[(&str, [&str; 3])] = &[
     ("a\n--- b: @", [r#""a""#, "error", "error"]),
     ("a: |\n  x\n...\n", [r#"{"a":"x\n"}"#; 3]),
     ("\n\u{feff}a", ["\"\u{feff}a\""; 3]),
+    // Empty brackets as keys.
+    ("{}: x", ["{}", "error", "error"]),
+    ("[] : x", ["[]", "error", "error"]),
+    ("{}: {}\na: b", ["{}", "error", "error"]),
+    ("{a: b}: x", ["error"; 3]),
+    ("&a {}: x", ["error"; 3]),
+    ("a: b\n{}: x", ["error"; 3]),
+    ("- {}: x", ["error"; 3]),
+    ("[{}: x]", ["error"; 3]),
+    ("[[]]", ["[[]]"; 3]),
+    ("a: {b: [], c: {}}", [r#"{"a":{"b":[],"c":{}}}"#; 3]),
     // Keys.
     ("\"a\nb\": c", ["error"; 3]),
     ("a\nb", [r#""ab""#; 3]),
