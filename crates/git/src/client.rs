@@ -17,6 +17,7 @@ use crate::{
     remote::ClientTls,
     session::{Connector, non_commits::NonCommits, proofs::Proofs},
     ssh::{
+        address::FETCH,
         connect::Server,
         reuse::{Access, MAX_IDLE_BY_ALL},
     },
@@ -122,6 +123,7 @@ impl Network {
                     policy: self.addresses.clone(),
                     proxy: remote.tls().and_then(|tls| tls.proxy.clone()),
                 },
+                program: FETCH,
                 connections: call.ssh.clone(),
                 permits: Arc::clone(&self.permits),
             })),

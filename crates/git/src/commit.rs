@@ -64,7 +64,8 @@ impl Commit {
         snapshot.release_unused();
         let mut nodes = HashMap::with_capacity(all.len());
         let mut names: HashMap<TreePath, Vec<String>> = HashMap::new();
-        for node in all {
+        let named = |node: &Node| node.kind != Kind::NotUtf8;
+        for node in all.into_iter().filter(named) {
             let parent = node.path.parent().unwrap_or_default();
             names.entry(parent).or_default().push(node.path.name().to_owned());
             nodes.insert(node.path.clone(), node);
@@ -103,6 +104,23 @@ impl Commit {
             file_bytes: self.file_bytes,
         };
         (bytes <= max_bytes).then_some((in_memory, bytes))
+    }
+
+    /// Calls `work` with the fetched objects.
+    ///
+    /// # Errors
+    /// Fails as `work` does, or if this is a copy in memory, which has none.
+    pub(crate) fn with_snapshot<T>(
+        &self,
+        work: impl FnOnce(&Snapshot) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &self.contents {
+            Contents::Fetched(snapshot) => work(&snapshot.lock()),
+            Contents::InMemory { commit, .. } => Err(Error::Object {
+                id: commit.clone(),
+                why: "it is a copy without its directories".to_owned(),
+            }),
+        }
     }
 
     #[must_use]
@@ -151,6 +169,7 @@ impl Commit {
             };
             match node.kind {
                 Kind::File { .. } | Kind::Dir => (at, found) = (child, Some(node)),
+                Kind::NotUtf8 => return Ok(None),
                 Kind::Submodule => return Err(submodule(path, &child)),
                 Kind::Link => {
                     links += 1;

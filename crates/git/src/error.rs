@@ -108,6 +108,12 @@ pub enum Error {
         /// Kind of the object, as in `blob`.
         kind: &'static str,
     },
+    #[error("the push to '{reference}' of '{url}' was rejected: {why}")]
+    Rejected {
+        reference: String,
+        url: String,
+        why: String,
+    },
     #[error("submodules: {0}")]
     Submodules(String),
     #[error("temporary directory: {0}")]

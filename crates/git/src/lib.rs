@@ -29,6 +29,7 @@ mod objects;
 #[cfg(test)]
 mod original;
 mod pack;
+mod push;
 mod range;
 mod receiver;
 mod refs;
@@ -52,6 +53,7 @@ pub use history::History;
 pub use ignore_files::IgnoreFiles;
 pub use limits::{Limits, Pace};
 pub use listing::Listing;
+pub use push::NewCommit;
 pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};
@@ -64,7 +66,9 @@ pub use ssh::{
     key::{InvalidKey, SshKey},
     known_hosts::{InvalidKnownHosts, KnownHosts},
     login::SshLogin,
+    pair::{KeyAlgorithm, SshKeyPair},
     reuse::SshConnections,
+    scan::{ScanError, scan_host_key},
 };
 pub use submodule::Submodule;
 pub use worktree::{Author, Worktree};

@@ -18,8 +18,8 @@ use spool::{Spooled, disk};
 const PER_OBJECT: u64 = 300;
 /// Objects of a pack beside its files and directories: the commit and its tags.
 const OTHER_OBJECTS: u64 = 100;
-/// Bytes of a delta that contain the sizes at its start.
-const DELTA_HEAD: usize = 128;
+/// Compressed bytes of a delta that contain the sizes at its start: the tables of a block of deflate take up to 290 bytes.
+const DELTA_HEAD: usize = 512;
 pub(crate) const PACK_HEADER: usize = 12;
 const HASH_BYTES: usize = 20;
 /// Bytes of an index without objects, and per object.
@@ -308,6 +308,28 @@ mod tests {
         }
         let alone = measured(&chain(size, 0, false), &Limits::default()).unwrap();
         assert!(alone < 9 << 20, "{alone}");
+    }
+
+    #[test]
+    fn sizes_of_a_delta_may_stand_behind_long_tables_of_deflate() {
+        // Many bytes with frequencies that differ in no order need long tables.
+        let mut state = 1u64;
+        let inserted = std::iter::repeat_with(|| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let byte = ((state >> 33) & (state >> 41)) as u8;
+            byte.wrapping_mul(167).wrapping_add(13)
+        });
+        let sizes = [number_of(100), number_of(70_000)].concat();
+        let delta: Vec<u8> = sizes.into_iter().chain(inserted.take(60_000)).collect();
+        let mut pack = b"PACK\0\0\0\x02\0\0\0\x02".to_vec();
+        entry(&mut pack, 3, &[0; 100], &[]);
+        let distance = distance_of(pack.len() - 12);
+        entry(&mut pack, 6, &delta, &distance);
+        pack.extend([0; 20]);
+        let memory = measured(&pack, &Limits::default()).unwrap();
+        assert!((70_000..200_000).contains(&memory), "{memory}");
     }
 
     #[test]

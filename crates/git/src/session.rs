@@ -49,7 +49,7 @@ pub struct Session {
     limits: Limits,
     clock: Clock,
     intake: Arc<Intake>,
-    connector: Connector,
+    pub(crate) connector: Connector,
     transport: Box<dyn Transport + Send>,
     handshake: Option<Handshake>,
     tenant: String,
@@ -317,7 +317,7 @@ impl Session {
         }
     }
 
-    fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
+    pub(crate) fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
         if let Some(failure) = self.intake.take_failure() {
             return failure;
         }
@@ -345,6 +345,25 @@ impl Session {
     }
 }
 
+/// Parts that a push needs.
+impl Session {
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn intake(&self) -> &Arc<Intake> {
+        &self.intake
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
@@ -368,7 +387,7 @@ impl Connector {
         }
     }
 
-    fn transport(
+    pub(crate) fn transport(
         &self,
         remote: &Remote,
         clock: &Clock,

@@ -1,5 +1,7 @@
 //! The files of one commit, read from its pack.
 
+use std::borrow::Cow;
+
 use gix::{
     ObjectId,
     bstr::{BStr, ByteSlice},
@@ -23,10 +25,14 @@ const COUNTED: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    File { executable: bool },
+    File {
+        executable: bool,
+    },
     Dir,
     Link,
     Submodule,
+    /// A name that is not UTF-8, at a path with replacement characters. It has neither content nor children.
+    NotUtf8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +141,8 @@ impl Snapshot {
         &self.author
     }
 
-    /// Lists all paths of the commit; parents come before their children, otherwise unordered.
+    /// Lists all paths of the commit; parents come before their children, otherwise unordered. Directories whose names are not UTF-8
+    /// are not entered.
     ///
     /// # Errors
     /// Fails when an object is missing or damaged, a name is refused, or there are too many.
@@ -169,8 +176,11 @@ impl Snapshot {
                 if uncounted > COUNTED {
                     self.count(std::mem::take(&mut uncounted))?;
                 }
-                let path = dir.child(name);
-                let kind = kind(entry.mode.kind());
+                let path = dir.child(&name);
+                let kind = match name {
+                    Cow::Borrowed(_) => kind(entry.mode.kind()),
+                    Cow::Owned(_) => NodeKind::NotUtf8,
+                };
                 let id = entry.oid.to_owned();
                 if kind == NodeKind::Dir {
                     open.push((path.clone(), depth + 1, id));
@@ -211,6 +221,26 @@ impl Snapshot {
             _ => Err(Error::Object {
                 id: node.id.to_string(),
                 why: format!("'{}' is no file", node.path),
+            }),
+        }
+    }
+
+    pub(crate) const fn commit_id(&self) -> ObjectId {
+        self.commit
+    }
+
+    pub(crate) const fn tree(&self) -> ObjectId {
+        self.tree
+    }
+
+    /// Reads a directory as it is stored.
+    pub(crate) fn tree_bytes(&self, id: ObjectId) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        match self.find(id, &mut bytes)? {
+            Kind::Tree => Ok(bytes),
+            _ => Err(Error::Object {
+                id: id.to_string(),
+                why: "it is no directory".to_owned(),
             }),
         }
     }
@@ -264,8 +294,8 @@ fn kind(kind: EntryKind) -> NodeKind {
     }
 }
 
-/// Git itself writes no such names; a crafted repository may contain them.
-fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
+/// Returns a name, owned if it is not UTF-8. Git itself writes no refused names; a crafted repository may contain them.
+fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<Cow<'a, str>, Error> {
     let refuse = |why| {
         Err(Error::RefusedPath {
             path: dir.child(&name.to_str_lossy()).to_string(),
@@ -279,21 +309,23 @@ fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
             why: "its name is longer than 255 bytes",
         });
     }
-    match name.to_str() {
-        Err(_) => refuse("its name is not valid UTF-8"),
-        Ok("" | "." | "..") => refuse("its name is reserved"),
-        Ok(text) if text.eq_ignore_ascii_case(".git") => refuse("its name is reserved"),
-        Ok(text) if text.contains(['/', '\0']) => refuse("its name holds a separator"),
-        Ok(text) => Ok(text),
+    match name.to_str_lossy() {
+        text if matches!(text.as_ref(), "" | "." | "..") => refuse("its name is reserved"),
+        text if text.eq_ignore_ascii_case(".git") => refuse("its name is reserved"),
+        text if text.contains(['/', '\0']) => refuse("its name holds a separator"),
+        text => Ok(text),
     }
 }
 
-/// Two entries of one name would make the artifact depend on its reader.
+/// Two entries of one name would make the artifact depend on its reader. Names that are not UTF-8 are never read.
 fn refuse_duplicates(nodes: &mut [Node]) -> Result<(), Error> {
-    nodes.sort_by(|a, b| a.path.cmp(&b.path));
+    let is_read = |node: &Node| node.kind != NodeKind::NotUtf8;
+    nodes.sort_by(|a, b| a.path.cmp(&b.path).then(is_read(a).cmp(&is_read(b))));
     for pair in nodes.windows(2) {
         if let [a, b] = pair
             && a.path == b.path
+            && is_read(a)
+            && is_read(b)
         {
             let why = "it is there twice";
             return Err(Error::RefusedPath {

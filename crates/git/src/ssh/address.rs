@@ -2,6 +2,9 @@
 
 use url::{Host, Url};
 
+pub(crate) const FETCH: &str = "git-upload-pack";
+pub(crate) const PUSH: &str = "git-receive-pack";
+
 const DEFAULT_PORT: u16 = 22;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,9 +151,10 @@ impl SshAddress {
         self.port.unwrap_or(DEFAULT_PORT)
     }
 
-    pub(crate) fn command(&self) -> String {
+    /// Returns the command that runs a program of Git, [`FETCH`] or [`PUSH`], with the repository.
+    pub(crate) fn command(&self, program: &str) -> String {
         let quoted = self.path.replace('\'', r"'\''").replace('!', r"'\!'");
-        format!("git-upload-pack '{quoted}'")
+        format!("{program} '{quoted}'")
     }
 
     pub(crate) fn safe_url(&self) -> String {
@@ -264,6 +268,6 @@ mod tests {
     #[test]
     fn command_quotes_the_path() {
         let address = parse("git@h:a'; id; '!b").unwrap();
-        assert_eq!(address.command(), r"git-upload-pack 'a'\''; id; '\'''\!'b'");
+        assert_eq!(address.command(FETCH), r"git-upload-pack 'a'\''; id; '\'''\!'b'");
     }
 }

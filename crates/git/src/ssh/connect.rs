@@ -109,11 +109,15 @@ impl Server {
         Ok(handle)
     }
 
-    pub(crate) async fn ask(&self, handle: &Handle<Verifier>) -> Result<Channel<Msg>, russh::Error> {
+    pub(crate) async fn ask(
+        &self,
+        handle: &Handle<Verifier>,
+        program: &str,
+    ) -> Result<Channel<Msg>, russh::Error> {
         let channel = handle.channel_open_session().await?;
         // Servers that don't accept it speak an older version of the protocol.
         channel.set_env(false, "GIT_PROTOCOL", "version=2").await?;
-        channel.exec(true, self.address.command()).await?;
+        channel.exec(true, self.address.command(program)).await?;
         Ok(channel)
     }
 

@@ -86,7 +86,7 @@ fn fuzz_addresses_of_ssh() {
             return assert!(remote.is_err());
         };
         // A shell reads exactly two words.
-        let command = address.command();
+        let command = address.command(super::address::FETCH);
         let quoted = command.strip_prefix("git-upload-pack '").unwrap();
         let quoted = quoted.strip_suffix('\'').unwrap();
         assert_eq!(

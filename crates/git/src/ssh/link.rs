@@ -1,4 +1,4 @@
-//! Output and input of `git-upload-pack`, as the blocking reader and writer for gix.
+//! Output and input of a program of Git on the server, as the blocking reader and writer for gix.
 
 use std::{
     io::{self, Read, Write},
@@ -83,7 +83,9 @@ impl Link {
                 Some(ChannelMsg::ExitStatus { exit_status }) => self.exit = Some(exit_status),
                 Some(ChannelMsg::ExitSignal { .. }) => self.exit = Some(1),
                 Some(ChannelMsg::Failure) => {
-                    return Err(self.protocol("ssh: the server refuses to run git-upload-pack".to_owned()));
+                    return Err(
+                        self.protocol(format!("ssh: the server refuses to run {}", self.access.program))
+                    );
                 }
                 Some(ChannelMsg::Close) | None => {
                     let failed = !self.answered || self.exit.is_some_and(|status| status != 0);

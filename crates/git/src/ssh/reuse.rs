@@ -82,6 +82,8 @@ pub(crate) struct Connected {
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) server: Server,
+    /// Program of Git that the server runs.
+    pub(crate) program: &'static str,
     pub(crate) connections: SshConnections,
     pub(crate) permits: Arc<Semaphore>,
 }
@@ -94,9 +96,11 @@ impl Access {
         };
         let asked = async {
             let connection = idle.connection.await.ok().flatten()?;
-            let asked = match self.server.ask(&connection.handle).await {
+            let asked = match self.server.ask(&connection.handle, self.program).await {
                 // OpenSSH counts the last session until it has noticed its end, and may allow only one.
-                Err(russh::Error::ChannelOpenFailure(_)) => self.server.ask(&connection.handle).await,
+                Err(russh::Error::ChannelOpenFailure(_)) => {
+                    self.server.ask(&connection.handle, self.program).await
+                }
                 asked => asked,
             };
             Some(Connected {
@@ -116,7 +120,7 @@ impl Access {
             handle: Arc::new(self.server.connect(clock)?),
             runtime: clock.runtime().clone(),
         };
-        let asked = clock.wait(self.server.ask(&connection.handle))?;
+        let asked = clock.wait(self.server.ask(&connection.handle, self.program))?;
         Ok(Connected {
             channel: asked.map_err(|error| self.server.explain(&error))?,
             connection,

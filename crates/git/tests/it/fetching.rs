@@ -371,10 +371,10 @@ fn limits_are_named() {
     assert!(read.is_err());
 }
 
-pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
+pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, impl AsRef<[u8]>, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
-        bytes.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+        bytes.extend_from_slice(&[mode.as_bytes(), b" ", name.as_ref(), b"\0"].concat());
         let digits = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
         bytes.extend((0..40).step_by(2).map(digits));
     }

@@ -1,7 +1,8 @@
 //! Repositories that no ordinary program writes.
 
-use git::{Remote, Selector};
+use git::{Commit, NodeKind, Remote, Selector};
 use testkit::GitServer;
+use tree::{Tree as _, TreePath};
 
 use super::{
     branch, call, fetch,
@@ -31,6 +32,52 @@ fn names_that_lead_elsewhere_or_are_there_twice_are_refused() {
         &tree(&repo, &[("100644", "a", &blob), ("100644", "a", &blob)]),
     );
     assert!(refusal(&repo).contains("it is there twice"));
+}
+
+#[test]
+fn names_that_are_not_utf8_are_passed_over() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("bytes").unwrap();
+    repo.commit("first", &[("dir/file", "a")]).unwrap();
+    let (blob, dir) = (repo.rev("main:dir/file").unwrap(), repo.rev("main:dir").unwrap());
+    let entries = [
+        ("100644", b"a".as_slice(), blob.as_str()),
+        ("100644", b"b\xfe", &blob),
+        ("100644", b"b\xff", &blob),
+        ("100644", "b\u{fffd}".as_bytes(), &blob),
+        ("40000", b"d\xe9", &dir),
+    ];
+    publish(&repo, &tree(&repo, &entries));
+    let remote = Remote::new(&repo.url()).unwrap();
+    let fetched = fetch(&remote, &branch("main"), &call()).unwrap();
+    let file = NodeKind::File { executable: false };
+    let mut kinds: Vec<_> = fetched
+        .paths()
+        .into_iter()
+        .filter(|(_, kind)| *kind == file)
+        .collect();
+    kinds.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(kinds, [("a".to_owned(), file), ("b\u{fffd}".to_owned(), file)]);
+    let others: Vec<_> = fetched
+        .paths()
+        .into_iter()
+        .filter(|(_, kind)| *kind != file)
+        .collect();
+    let not_utf8 = |path: &str| (path.to_owned(), NodeKind::NotUtf8);
+    assert_eq!(
+        others,
+        [
+            not_utf8("b\u{fffd}"),
+            not_utf8("b\u{fffd}"),
+            not_utf8("d\u{fffd}")
+        ]
+    );
+    let mut session = own_network().open(&remote, &call()).unwrap();
+    let resolved = session.resolve(&branch("main")).unwrap();
+    let commit = Commit::fetch(&mut session, &resolved, 1 << 20).unwrap();
+    let listed = commit.list(&TreePath::root()).unwrap();
+    let names: Vec<_> = listed.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["a", "b\u{fffd}"]);
 }
 
 #[test]

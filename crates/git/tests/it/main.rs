@@ -8,9 +8,11 @@ mod hostile;
 mod listing;
 mod on_branch;
 mod packs;
+mod push;
 mod space;
 mod ssh;
 mod ssh_reuse;
+mod ssh_scan;
 
 use std::{
     sync::LazyLock,
