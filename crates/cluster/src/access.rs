@@ -72,6 +72,34 @@ pub async fn user_config_with(kubeconfig: &[u8], rules: KubeconfigRules) -> Resu
     Ok(config)
 }
 
+/// The server of a kubeconfig.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeconfigServer {
+    pub address: String,
+    /// Certificates in PEM, encoded in base64.
+    pub authority: Option<String>,
+}
+
+/// Returns the server of the current context of a kubeconfig, whatever its users are.
+///
+/// # Errors
+/// Fails when the kubeconfig is larger than 1 MiB, does not parse, or its current context has no server.
+pub fn server_of(kubeconfig: &[u8]) -> Result<KubeconfigServer, Error> {
+    let kubeconfig = parse(kubeconfig)?;
+    let wanted = kubeconfig.current_context.unwrap_or_default();
+    let context = kubeconfig.contexts.into_iter().find(|one| one.name == wanted);
+    let context = context.and_then(|one| one.context);
+    let named = |name: String| kubeconfig.clusters.into_iter().find(|one| one.name == name);
+    let cluster = context.and_then(|context| named(context.cluster)?.cluster);
+    let cluster =
+        cluster.ok_or_else(|| Error::Kubeconfig("its current context names no cluster".to_owned()))?;
+    let address = cluster.server.filter(|server| !server.is_empty());
+    Ok(KubeconfigServer {
+        address: address.ok_or_else(|| Error::Kubeconfig("its cluster has no server".to_owned()))?,
+        authority: cluster.certificate_authority_data,
+    })
+}
+
 fn parse(kubeconfig: &[u8]) -> Result<Kubeconfig, Error> {
     const MAX: usize = 1 << 20;
     if kubeconfig.len() > MAX {

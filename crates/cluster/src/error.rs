@@ -6,6 +6,8 @@ use limits::ByteBudgetError;
 use objects::{ObjectRef, conflict::Cause, secrets};
 use yaml::Value;
 
+const IMMUTABLE: &str = "field is immutable when `immutable` is set";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerLimit {
     #[error("it has more than {0} bytes")]
@@ -167,11 +169,14 @@ impl ApiError {
         if !secrets::is_secret(reference) || !matches!(self.code, 400 | 409 | 422 | 500..) {
             return self;
         }
+        // Words that hold no value. An update of a Secret that is marked as immutable is refused with them.
+        let is_fixed = self.causes.iter().any(|cause| cause.message.contains(IMMUTABLE));
         let fields: Vec<_> = self.causes.iter().map(|cause| cause.field.as_str()).collect();
         let fields = if fields.is_empty() {
             String::new()
         } else {
-            format!(" because of {}", fields.join(", "))
+            let fixed = if is_fixed { " (field is immutable)" } else { "" };
+            format!(" because of {}{fixed}", fields.join(", "))
         };
         let reason = if self.reason.is_empty() {
             "invalid"
@@ -230,6 +235,14 @@ mod tests {
         assert!(error.to_string().contains("data[a]"), "{error}");
         let other = ApiError::parse(422, INVALID).without_secrets(&reference("ConfigMap"));
         assert!(other.to_string().contains("canary"));
+        let body = br#"{"code":422,"reason":"Invalid","message":"x","details":{"causes":[{
+            "reason":"FieldValueForbidden","message":"Forbidden: field is immutable when `immutable` is set","field":"data"}]}}"#;
+        let error = ApiError::parse(422, body).without_secrets(&reference("Secret"));
+        let text = error.to_string();
+        assert!(
+            text.contains("(Invalid) because of data (field is immutable)"),
+            "{text}"
+        );
     }
 
     #[test]

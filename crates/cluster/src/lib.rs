@@ -21,6 +21,7 @@ mod path;
 mod read;
 mod review;
 mod snapshot;
+mod stream;
 mod watch;
 
 pub use activity::{Branch, WorkPermit};
@@ -34,4 +35,5 @@ pub use list::{Detail, Gap, Listing, Restriction};
 pub use logs::{LogLine, LogLines, LogOptions};
 pub use patch::Patch;
 pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};
+pub use stream::{Change, Changes, Selection};
 pub use watch::{News, ObjectWatch};

@@ -24,6 +24,8 @@ pub struct LogOptions {
     pub since_seconds: u64,
     /// Time of the oldest line (RFC 3339), instead of `since_seconds`.
     pub since_time: Option<String>,
+    /// Maximum number of lines, the last ones.
+    pub tail: Option<u64>,
     pub follow: bool,
 }
 
@@ -66,6 +68,9 @@ impl Cluster {
                 url.push_str(&format!("&sinceSeconds={}", options.since_seconds));
             }
             None => {}
+        }
+        if let Some(tail) = options.tail {
+            url.push_str(&format!("&tailLines={tail}"));
         }
         if !options.container.is_empty() {
             url.push_str(&format!("&container={}", path::encode(&options.container)));

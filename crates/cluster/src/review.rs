@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{Cluster, Error, ResourceKind, connection::send::Call};
 
 const URL: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const IDENTITY_URL: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 impl Cluster {
     /// Returns true if the identity of this connection has the right to a verb (`create`, `patch`, ...) for all objects of a
@@ -36,5 +37,25 @@ impl Cluster {
         let value = answer.value(&what)?;
         let allowed = value.get("status").and_then(|status| status.get("allowed"));
         Ok(allowed.and_then(yaml::Value::as_bool).unwrap_or_default())
+    }
+
+    /// Returns the name of the user that the API server sees; `None` if it does not say.
+    pub async fn user(&self) -> Result<Option<String>, Error> {
+        let what = "ask for the own user name";
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let call = Call {
+            method: Method::POST,
+            url: IDENTITY_URL.to_owned(),
+            accept: "application/json",
+            content_type: "application/json",
+            body: Bytes::from(review.to_string()),
+        };
+        let answer = self.send(what, &call).await?;
+        if answer.status >= 400 {
+            return Ok(None);
+        }
+        let name = answer.value(what)?;
+        let name = name.pointer(&["status", "userInfo", "username"]);
+        Ok(name.and_then(yaml::Value::as_str).map(str::to_owned))
     }
 }

@@ -99,6 +99,12 @@ impl Snapshot {
             .filter_map(|index| self.kinds.get(*index))
     }
 
+    /// Returns all kinds in all versions.
+    #[must_use]
+    pub fn kinds(&self) -> &[ResourceKind] {
+        &self.kinds
+    }
+
     /// Returns one version of every kind that can be listed, without kinds that only mirror others.
     pub fn listable(&self) -> impl Iterator<Item = &ResourceKind> {
         self.kinds.iter().filter(|kind| {

@@ -4,7 +4,8 @@
 //! events of another one's watch: it may have fewer rights.
 
 mod events;
-mod feed;
+pub(crate) mod feed;
+pub(crate) mod lines;
 
 use std::{
     collections::{HashMap, HashSet},

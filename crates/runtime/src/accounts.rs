@@ -98,11 +98,11 @@ impl AccountTokens {
         let token = match self.0.get(&key, now) {
             Some(token) => token,
             None => {
-                let (token, ends) = create(api, &name, identity.audience().to_owned())
+                let created = create_token(api, &name, vec![identity.audience().to_owned()])
                     .await
                     .map_err(NoLogin::Token)?;
-                self.0.insert(key, token.clone(), ends, now);
-                token
+                self.0.insert(key, created.token.clone(), created.ends, now);
+                created.token
             }
         };
         Ok(WorkloadLogin::new(
@@ -113,15 +113,26 @@ impl AccountTokens {
     }
 }
 
-/// Creates a token, and returns it with its end in seconds of Unix.
-async fn create(
+/// A token that was just created.
+#[derive(Debug)]
+pub struct NewToken {
+    pub token: Secret<String>,
+    /// End in seconds of Unix.
+    pub ends: i64,
+}
+
+/// Creates a token of a service account that is valid for an hour, or as long as the API server allows.
+///
+/// # Errors
+/// If the account is missing, or the controller may not create tokens of it.
+pub async fn create_token(
     api: &Api<ServiceAccount>,
     name: &str,
-    audience: String,
-) -> Result<(Secret<String>, i64), kube::Error> {
+    audiences: Vec<String>,
+) -> Result<NewToken, kube::Error> {
     let request = TokenRequest {
         spec: TokenRequestSpec {
-            audiences: vec![audience],
+            audiences,
             expiration_seconds: Some(TOKEN_SECONDS),
             ..TokenRequestSpec::default()
         },
@@ -131,10 +142,13 @@ async fn create(
         .create_token_request(name, &PostParams::default(), &request)
         .await?;
     Ok(match answer.status {
-        Some(status) => (
-            Secret::new(status.token),
-            status.expiration_timestamp.0.as_second(),
-        ),
-        None => (Secret::default(), 0),
+        Some(status) => NewToken {
+            token: Secret::new(status.token),
+            ends: status.expiration_timestamp.0.as_second(),
+        },
+        None => NewToken {
+            token: Secret::default(),
+            ends: 0,
+        },
     })
 }

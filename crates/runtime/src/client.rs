@@ -1,8 +1,11 @@
 //! Clients for the API server: counted, with timeouts, and without requests once the lease is over.
 
+mod bearer;
+
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -26,8 +29,14 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use net::{AddressPolicy, Resolver};
-use tower::{BoxError, Layer, Service, ServiceBuilder, buffer::BufferLayer, retry::RetryLayer};
+use tower::{
+    BoxError, Layer, Service, ServiceBuilder, buffer::BufferLayer, filter::AsyncFilterLayer,
+    retry::RetryLayer,
+};
 use url::Url;
+
+pub use bearer::BearerTokens;
+use bearer::WithToken;
 
 use crate::{error::Error, flags::Connection, gate::WriteGate, metrics::Metrics};
 
@@ -66,15 +75,15 @@ pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Clien
     if config.proxy_url.is_some() {
         return Err(Error::Client("a proxy-url is not supported".to_owned()));
     }
-    gated(config, HttpConnector::new(), gate, metrics)
+    gated(config, HttpConnector::new(), None, (gate, metrics))
 }
 
 /// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` only. Fails when they refuse the server.
 pub fn build_restricted(
     config: &Config,
     addresses: &AddressPolicy,
-    gate: WriteGate,
-    metrics: Metrics,
+    tokens: Option<Arc<dyn BearerTokens>>,
+    (gate, metrics): (WriteGate, Metrics),
 ) -> Result<Client, Error> {
     let refused = |why: &dyn std::fmt::Display| Error::Client(format!("its server is refused: {why}"));
     // Connectors resolve names only: an address is checked here.
@@ -84,7 +93,7 @@ pub fn build_restricted(
         return Err(refused(&"a proxy-url is not supported"));
     }
     let connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
-    gated(config, connector, gate, metrics)
+    gated(config, connector, tokens, (gate, metrics))
 }
 
 /// Makes a client over a connector. The layers are kube's, but idle connections are closed, and the default retry is left out: it would sit
@@ -92,8 +101,8 @@ pub fn build_restricted(
 fn gated<R>(
     config: &Config,
     mut connector: HttpConnector<R>,
-    gate: WriteGate,
-    metrics: Metrics,
+    tokens: Option<Arc<dyn BearerTokens>>,
+    (gate, metrics): (WriteGate, Metrics),
 ) -> Result<Client, Error>
 where
     HttpConnector<R>: Service<Uri, Response: Connected + Read + Write + Unpin + Send, Error: Into<BoxError>, Future: Send>
@@ -117,6 +126,7 @@ where
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(unusable)?)
+        .option_layer(tokens.map(|tokens| AsyncFilterLayer::new(WithToken(tokens))))
         .layer(config.extra_headers_layer().map_err(unusable)?)
         .map_err(BoxError::from)
         .service(http);
@@ -173,23 +183,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl hyper::rt::Executor<Task> for GatedExecutor {
     fn execute(&self, task: Task) {
         let gate = self.0.clone();
-        tokio::spawn(GatedTask { gate, task });
-    }
-}
-
-struct GatedTask {
-    gate: WriteGate,
-    task: Task,
-}
-
-impl Future for GatedTask {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.gate.is_over() {
-            return Poll::Ready(());
-        }
-        self.task.as_mut().poll(cx)
+        tokio::spawn(async move { gate.until_over(task).await });
     }
 }
 
@@ -404,6 +398,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_write_in_flight_is_cut_off_when_the_gate_shuts() {
+        use k8s_openapi::api::core::v1::ConfigMap;
+        use tokio::io::AsyncReadExt as _;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let gate = WriteGate::shut();
+        gate.extend(std::time::Instant::now(), Duration::from_secs(600));
+        let client = build(
+            &Config::new(url.parse().unwrap()),
+            gate.clone(),
+            Metrics::new("test").unwrap(),
+        );
+        let api: kube::Api<ConfigMap> = kube::Api::namespaced(client.unwrap(), "b");
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut received = [0; 4];
+            stream.read_exact(&mut received).await.unwrap();
+            gate.close();
+            // It never answers, and the client goes.
+            let end = async { while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {} };
+            tokio::time::timeout(Duration::from_secs(20), end).await.unwrap();
+        };
+        let params = kube::api::DeleteParams::default();
+        let (sent, ()) = tokio::join!(tokio::time::timeout(ANSWER, api.delete("a", &params)), server);
+        assert!(sent.expect("it waits for the answer").is_err());
+    }
+
+    #[tokio::test]
     async fn a_restricted_client_connects_to_allowed_servers_alone() {
         use axum::{Json, Router, routing::get};
         use k8s_openapi::api::core::v1::ConfigMap;
@@ -418,7 +441,12 @@ mod tests {
         let open = strict.clone().allowing(["127.0.0.0/8".parse().unwrap()]);
         let get = async |host: &str, policy: &AddressPolicy| {
             let config = Config::new(format!("http://{host}:{port}").parse().unwrap());
-            let client = build_restricted(&config, policy, WriteGate::open(), Metrics::new("test").unwrap())?;
+            let client = build_restricted(
+                &config,
+                policy,
+                None,
+                (WriteGate::open(), Metrics::new("test").unwrap()),
+            )?;
             let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
             Ok::<_, Error>(tokio::time::timeout(Duration::from_secs(5), api.get("a")).await)
         };

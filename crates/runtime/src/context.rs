@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     admin::Readiness,
     backoff::Backoff,
-    client,
+    client::{self, BearerTokens},
     crash_marks::CrashMarks,
     error::Error,
     events::Recorder,
@@ -97,9 +97,18 @@ impl Context {
     /// Makes a client of a user's configuration whose writes end with the lease, and whose requests are counted. The policy of addresses
     /// holds; the own API server is allowed, because the credentials are the user's.
     pub fn client_for(&self, config: &Config) -> Result<Client, Error> {
+        self.client_with(config, None)
+    }
+
+    /// Makes a client as [`Self::client_for`] does, whose requests have one of these tokens.
+    pub fn client_with(
+        &self,
+        config: &Config,
+        tokens: Option<Arc<dyn BearerTokens>>,
+    ) -> Result<Client, Error> {
         let addresses = self.inner.addresses.clone().allowing_api_server();
-        let (gate, metrics) = (self.inner.gate.clone(), self.inner.metrics.clone());
-        client::build_restricted(config, &addresses, gate, metrics)
+        let shared = (self.inner.gate.clone(), self.inner.metrics.clone());
+        client::build_restricted(config, &addresses, tokens, shared)
     }
 
     #[must_use]

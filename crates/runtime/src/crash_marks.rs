@@ -13,6 +13,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -103,6 +104,12 @@ impl CrashMarks {
         let (standing, changed) = state.ledger.standing(subject);
         state.write(changed);
         standing
+    }
+
+    /// Returns the time for which a suspect keeps other suspects waiting.
+    pub(crate) fn time_alone(&self) -> Duration {
+        let (suspects, _) = self.state.lock().ledger.counts();
+        blame::time_alone(suspects)
     }
 
     /// The lane of suspects.

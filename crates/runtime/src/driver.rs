@@ -35,13 +35,12 @@ use crate::{
     reconciler::Reconciler,
     report::{Next, Report},
     slots::Slots,
+    watch_backoff::RELIST,
     watched::{ObjectCache, WatchedObject},
     watching::{self, Change, Index, is_unserved},
 };
 
 const CONCURRENCY: u16 = 4;
-/// Default interval of listing all objects again, in case a watch missed something.
-const RELIST: Duration = Duration::from_secs(120);
 const FINISH_GRACE: Duration = Duration::from_secs(3);
 const ABORT_GRACE: Duration = Duration::from_millis(2100);
 /// Time after which no pass of a kind runs any more.
@@ -177,9 +176,7 @@ impl<R: Reconciler> Driver<R> {
     async fn run(mut self, options: RunOptions) {
         let shutdown = self.kind.ctx.shutdown().clone();
         let mut triggers: SelectAll<_> = stream::select_all(options.triggers);
-        let mut watch = watching::watch(&self.kind.ctx);
-        let mut relist = tokio::time::interval(options.relist.max(Duration::from_secs(1)));
-        relist.tick().await;
+        let mut watch = watching::watch(&self.kind.ctx, options.relist.max(Duration::from_secs(1)));
         let (granted, mut permits) = mpsc::unbounded_channel();
         loop {
             let due = self.start_due(&granted);
@@ -190,7 +187,6 @@ impl<R: Reconciler> Driver<R> {
                 Some(namespace) = permits.recv() => self.in_flight.has_permit(&namespace),
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
-                _ = relist.tick() => watch = watching::watch(&self.kind.ctx),
             }
         }
         self.end().await;

@@ -118,17 +118,18 @@ impl Recorder {
         let (reference, resource) = (object.object_ref(&()), ApiResource::erase::<O>(&()));
         self.record_pass(
             &reference,
-            &resource,
+            (&resource, true),
             object.meta().annotations.as_ref(),
             vec![draft],
         );
     }
 
-    /// Records the events of a pass: all of them for the notification-controller, and one Kubernetes Event with all messages.
+    /// Records the events of a pass: all of them for the notification-controller, and as Kubernetes Events, joined to one with all messages or
+    /// each by itself.
     pub(crate) fn record_pass(
         &self,
         object: &ObjectReference,
-        resource: &ApiResource,
+        (resource, joins): (&ApiResource, bool),
         annotations: Option<&BTreeMap<String, String>>,
         drafts: Vec<EventDraft>,
     ) {
@@ -149,10 +150,13 @@ impl Recorder {
             }
             recorded.push(RecordedEvent { severity, event });
         }
-        if let Some(all) = RecordedEvent::joined(recorded)
-            && self.kubernetes.try_send(all).is_err()
-        {
-            self.metrics.event_dropped("kubernetes");
+        if joins {
+            recorded = RecordedEvent::joined(recorded).into_iter().collect();
+        }
+        for one in recorded {
+            if self.kubernetes.try_send(one).is_err() {
+                self.metrics.event_dropped("kubernetes");
+            }
         }
     }
 

@@ -164,6 +164,11 @@ pub struct CommonFlags {
     #[arg(long, value_enum, default_value_t = PrivateAddresses::Sources)]
     pub private_addresses: PrivateAddresses,
 
+    /// The proxies of `HTTP_PROXY` and `HTTPS_PROXY` refuse internal addresses themselves. Otherwise names are sent to a proxy with verified
+    /// TLS only, because it resolves them again.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub proxies_check_addresses: bool,
+
     /// The kubeconfig of the controller, for controllers with flags for it.
     #[arg(skip)]
     pub connection: Connection,
@@ -243,6 +248,10 @@ impl CommonFlags {
             .filter_map(|text| text.parse().ok());
         let allowed: Vec<Exception> = self.allow_addresses.iter().cloned().chain(local).collect();
         let policy = AddressPolicy::controller(services).allowing(allowed);
+        let policy = match self.proxies_check_addresses {
+            true => policy.trusting_proxies(),
+            false => policy,
+        };
         match self.private_addresses {
             PrivateAddresses::None => policy.refusing_private(),
             PrivateAddresses::Sources | PrivateAddresses::All => policy,
@@ -354,6 +363,11 @@ mod tests {
         assert!(!refused(&allow, "http://127.0.0.1/") && !refused(&allow, "http://[::1]/"));
         assert!(!refused(&[], "http://10.0.0.1/"));
         assert!(refused(&["--private-addresses=none"], "http://10.0.0.1/"));
+        let services = ClusterServices::default();
+        let policy = |args: &[&str]| flags(args).unwrap().address_policy(services.clone());
+        let trusting = policy(&["--proxies-check-addresses"]);
+        assert_eq!(trusting, policy(&[]).trusting_proxies());
+        assert_ne!(trusting, policy(&[]));
     }
 
     #[test]

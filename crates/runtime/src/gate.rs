@@ -1,15 +1,20 @@
 //! The gate of all writes: open while this process may act, shut for good once its lease is over.
 //!
 //! It compares with a monotonic clock, so that a process that was stopped past its lease finds the gate shut when it goes on. A request
-//! that passed the gate may still wait for its connection then; so connections ask again before they send ([`WriteGate::is_over`]).
+//! that passed the gate may still wait for its connection then; so connections ask again before they send ([`WriteGate::is_over`]), and
+//! end with the requests in flight when it is shut ([`WriteGate::until_over`]).
 
 use std::{
+    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::{Duration, Instant},
 };
+
+use tokio_util::sync::CancellationToken;
 
 const SHUT: u64 = 0;
 const OVER: u64 = 1;
@@ -20,6 +25,7 @@ pub struct WriteGate {
     epoch: Instant,
     /// Milliseconds since the epoch until which it is open, or one of the constants.
     until: Arc<AtomicU64>,
+    closed: CancellationToken,
 }
 
 impl WriteGate {
@@ -28,6 +34,7 @@ impl WriteGate {
         Self {
             epoch: Instant::now(),
             until: Arc::new(AtomicU64::new(ALWAYS)),
+            closed: CancellationToken::new(),
         }
     }
 
@@ -36,6 +43,7 @@ impl WriteGate {
         Self {
             epoch: Instant::now(),
             until: Arc::new(AtomicU64::new(SHUT)),
+            closed: CancellationToken::new(),
         }
     }
 
@@ -70,6 +78,17 @@ impl WriteGate {
         u128::from(until) > now.saturating_duration_since(self.epoch).as_millis()
     }
 
+    /// Runs work until the gate is over, which drops it. `None` if it was dropped.
+    pub(crate) async fn until_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        // The clock may have passed the end before anybody could close it.
+        let polled = poll_fn(|cx| match self.is_over() {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(cx).map(Some),
+        });
+        self.closed.run_until_cancelled(polled).await.flatten()
+    }
+
     /// Opens it for `length` from `from`, the moment before the renewal was sent.
     pub(crate) fn extend(&self, from: Instant, length: Duration) {
         let until = from
@@ -83,6 +102,7 @@ impl WriteGate {
 
     pub(crate) fn close(&self) {
         self.until.store(OVER, Ordering::Release);
+        self.closed.cancel();
     }
 }
 

@@ -2,7 +2,8 @@
 //! controller never act at the same time.
 //!
 //! A candidate never trusts the clock of another machine: a lease is over when its record has not changed for its whole length by the
-//! candidate's own clock. The leader's gate shuts at the renew deadline, before another process may take over.
+//! candidate's own clock. The leader's gate shuts at the renew deadline, before another process may take over. Between the two, requests in
+//! flight end: so a lease that could not be renewed is not given back, but runs out.
 
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,7 @@ fn record(me: &str, timings: Timings, old: Option<&LeaseSpec>, now: Timestamp) -
     let transitions = old.and_then(|old| old.lease_transitions).unwrap_or(0);
     LeaseSpec {
         holder_identity: Some(me.to_owned()),
-        lease_duration_seconds: Some(i32::try_from(timings.lease.as_secs().max(1)).unwrap_or(i32::MAX)),
+        lease_duration_seconds: Some(whole_seconds(timings.lease)),
         acquire_time: if held {
             old.and_then(|old| old.acquire_time.clone())
         } else {
@@ -113,13 +114,36 @@ fn record(me: &str, timings: Timings, old: Option<&LeaseSpec>, now: Timestamp) -
     }
 }
 
+/// Rounds up: others must not take a lease over before its whole length has passed.
+fn whole_seconds(length: Duration) -> i32 {
+    let seconds = length
+        .as_secs()
+        .saturating_add(u64::from(length.subsec_nanos() > 0));
+    i32::try_from(seconds.max(1)).unwrap_or(i32::MAX)
+}
+
+/// Returns the lease as its holder leaves it; `None` if another process holds it.
+fn released(me: &str, mut lease: Lease, now: Timestamp) -> Option<Lease> {
+    let spec = lease.spec.as_mut()?;
+    if spec.holder_identity.as_deref() != Some(me) {
+        return None;
+    }
+    spec.holder_identity = Some(String::new());
+    spec.lease_duration_seconds = Some(1);
+    spec.renew_time = Some(MicroTime(now));
+    Some(lease)
+}
+
 pub(crate) struct Candidate {
     election: Election,
     api: Api<Lease>,
     gate: WriteGate,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
+    /// The lease as of the last write; `None` if that failed, or has no answer.
     mine: Option<Lease>,
+    /// True if a write has no answer, so that this process may hold the lease.
+    is_unanswered: bool,
     /// The last seen record, and the time of its first sight.
     seen: Option<(LeaseSpec, Instant)>,
 }
@@ -136,6 +160,7 @@ impl Candidate {
             metrics,
             state: watch::Sender::new(Leadership::Standby),
             mine: None,
+            is_unanswered: false,
             seen: None,
         }
     }
@@ -185,7 +210,7 @@ impl Candidate {
                 break;
             }
         }
-        if renewed.is_some() {
+        if renewed.is_some() || self.is_unanswered {
             self.resign().await;
         }
         Ok(())
@@ -228,12 +253,15 @@ impl Candidate {
             Some(&old),
             Timestamp::now(),
         ));
-        self.mine = Some(
-            self.api
-                .replace(&self.election.name, &PostParams::default(), &lease)
-                .await?,
-        );
+        self.is_unanswered = true;
+        self.mine = Some(self.replace(&lease).await?);
+        self.is_unanswered = false;
         Ok(true)
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, kube::Error> {
+        let post = PostParams::default();
+        self.api.replace(&self.election.name, &post, lease).await
     }
 
     async fn create(&mut self) -> Result<bool, kube::Error> {
@@ -250,7 +278,9 @@ impl Candidate {
                 Timestamp::now(),
             )),
         };
+        self.is_unanswered = true;
         self.mine = Some(self.api.create(&PostParams::default(), &lease).await?);
+        self.is_unanswered = false;
         Ok(true)
     }
 
@@ -272,20 +302,33 @@ impl Candidate {
         if !self.election.release {
             return;
         }
-        let Some(mut lease) = self.mine.take() else { return };
-        if let Some(spec) = &mut lease.spec {
-            spec.holder_identity = Some(String::new());
-            spec.lease_duration_seconds = Some(1);
-            spec.renew_time = Some(MicroTime(Timestamp::now()));
-        }
-        let post = PostParams::default();
-        let release = self.api.replace(&self.election.name, &post, &lease);
-        match tokio::time::timeout(Duration::from_secs(2), release).await {
-            Ok(Ok(_)) => tracing::info!(lease = self.election.name, "gave the lease back"),
+        match tokio::time::timeout(Duration::from_secs(2), self.release()).await {
+            Ok(Ok(true)) => tracing::info!(lease = self.election.name, "gave the lease back"),
+            Ok(Ok(false)) => tracing::info!(lease = self.election.name, "another process holds the lease"),
             Ok(Err(error)) => {
                 tracing::info!(lease = self.election.name, error = %describe(&error), "cannot give the lease back");
             }
             Err(_) => tracing::info!(lease = self.election.name, "no time to give the lease back"),
+        }
+    }
+
+    /// Releases the lease. Returns false if another process holds it.
+    async fn release(&mut self) -> Result<bool, kube::Error> {
+        loop {
+            // After a write that failed or has no answer, it is read.
+            let lease = match self.mine.take() {
+                Some(lease) => Some(lease),
+                None => self.api.get_opt(&self.election.name).await?,
+            };
+            let released = lease.and_then(|lease| released(&self.election.identity, lease, Timestamp::now()));
+            let Some(lease) = released else {
+                return Ok(false);
+            };
+            match self.replace(&lease).await {
+                // Another process took it, or a write without an answer came later.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                written => return written.map(|_| true),
+            }
         }
     }
 }
@@ -340,6 +383,29 @@ mod tests {
         assert_eq!(renewed.lease_transitions, Some(4));
         assert_eq!(renewed.acquire_time, Some(MicroTime(Timestamp::UNIX_EPOCH)));
         assert_eq!(record("me", timings, None, now).lease_transitions, Some(0));
+        let lease = Duration::from_millis(3900);
+        let short = record("me", Timings { lease, ..timings }, None, now);
+        assert_eq!(short.lease_duration_seconds, Some(4));
+    }
+
+    #[test]
+    fn a_lease_is_released_by_its_holder_alone() {
+        let lease = |holder: &str| Lease {
+            spec: Some(spec(holder, 35)),
+            ..Lease::default()
+        };
+        let now = Timestamp::now();
+        assert_eq!(released("me", lease("other"), now), None);
+        assert_eq!(released("me", lease(""), now), None);
+        assert_eq!(released("me", Lease::default(), now), None);
+        let spec = released("me", lease("me"), now)
+            .and_then(|lease| lease.spec)
+            .unwrap();
+        assert_eq!(decide("other", &spec, Duration::ZERO), Step::Acquire);
+        assert_eq!(
+            (spec.lease_transitions, spec.lease_duration_seconds),
+            (Some(4), Some(1))
+        );
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod process;
 mod queue;
 mod reconciler;
 mod report;
+pub mod requests;
 pub mod scratch;
 pub mod secret;
 mod slots;

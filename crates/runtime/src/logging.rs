@@ -31,8 +31,11 @@ const OWN: &[&str] = &[
     "api",
     "apply",
     "artifact",
+    "bucket",
+    "cel",
     "cloud",
     "cluster",
+    "deployer",
     "engine",
     "git",
     "go",
@@ -41,11 +44,15 @@ const OWN: &[&str] = &[
     "kluctl",
     "kluctl_controller",
     "kustomize",
+    "kustomize_controller",
+    "limits",
     "net",
     "notification_controller",
     "objects",
     "oci",
-    "references",
+    "overrides",
+    "remote",
+    "results",
     "runtime",
     "secrets",
     "source_controller",
@@ -260,6 +267,23 @@ mod tests {
         assert_eq!(line["error"], "no such \"host\"");
         assert_eq!(line["count"], 3);
         assert!(line["ts"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[test]
+    fn all_crates_of_this_project_that_log_are_known() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut logging = 0;
+        for entry in std::fs::read_dir(crates).unwrap() {
+            let entry = entry.unwrap();
+            let manifest = std::fs::read_to_string(entry.path().join("Cargo.toml")).unwrap_or_default();
+            if manifest.lines().any(|line| line == "tracing.workspace = true") {
+                let name = entry.file_name().to_string_lossy().replace('-', "_");
+                // Programs don't link it.
+                assert!(OWN.contains(&name.as_str()) || name == "testkit", "{name}");
+                logging += 1;
+            }
+        }
+        assert!(logging > 5, "{logging}");
     }
 
     #[test]

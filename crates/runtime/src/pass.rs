@@ -364,10 +364,9 @@ impl<R: Reconciler> PassRun<'_, R> {
 
     fn evicted(&self) -> Fault {
         let message = format!(
-            "too many objects of namespace {} wait for readiness, hooks or servers at the same time: this one is tried \
-             again in {} s",
-            self.key.namespace,
-            EVICTED_RETRY.as_secs()
+            "too many objects of namespace {} wait for readiness, hooks or servers at the same time: this one was stopped, and is tried \
+             again later",
+            self.key.namespace
         );
         Fault::wait(EVICTED_RETRY, Reason::Progressing, message)
     }
@@ -409,12 +408,13 @@ impl<R: Reconciler> PassRun<'_, R> {
                 "the pass is done"
             );
         }
+        let mut events = outcome.events;
+        let is_announced = events.iter().any(|event| event.severity != Severity::Trace);
+        if !R::JOINS_EVENTS {
+            self.record(std::mem::take(&mut events));
+        }
         let written = self.write(&outcome.status).await;
-        let is_announced = outcome
-            .events
-            .iter()
-            .any(|event| event.severity != Severity::Trace);
-        self.record(outcome.events);
+        self.record(events);
         if let Err(report) = written {
             return report;
         }

@@ -139,6 +139,9 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// True if fields of the status that the installed definition does not have are dropped, because it may be the original's and the kind
     /// can do without them. By default, the API server refuses such a status, and Ready says so.
     const DROPS_UNKNOWN_STATUS: bool = false;
+    /// True if the events of a pass become one Kubernetes Event, which saves requests. Otherwise each becomes its own, and they are recorded
+    /// before the status is written, as in Flux: who sees the status finds its Events.
+    const JOINS_EVENTS: bool = true;
 
     fn suspended(object: &Self::Object) -> bool;
 

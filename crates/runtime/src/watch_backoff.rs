@@ -1,4 +1,4 @@
-//! Pauses of a watch that breaks off again and again.
+//! Watches that last: pauses after errors, and new lists now and then.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kube::runtime::watcher::{self, Event};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::backoff::Backoff;
 
@@ -16,6 +16,9 @@ pub const WATCH_RETRIES: Backoff = Backoff {
     min: Duration::from_millis(800),
     max: Duration::from_secs(30),
 };
+
+/// Interval of listing all objects again, in case a watch missed something.
+pub const RELIST: Duration = Duration::from_secs(120);
 
 /// Counts the errors of a watch in a row.
 #[derive(Debug)]
@@ -84,6 +87,41 @@ pub fn rest_after_errors<K: Send + 'static>(
     .boxed()
 }
 
+/// Makes a new watch, which lists again, after each period: the last one may have missed something. A watch that still lists goes on.
+pub fn relisted<K: Send + 'static, S>(
+    make: impl FnMut() -> S + Send + 'static,
+    period: Duration,
+) -> BoxStream<'static, Result<Event<K>, watcher::Error>>
+where
+    S: Stream<Item = Result<Event<K>, watcher::Error>> + Send + 'static,
+{
+    stream::repeat_with(make)
+        .flat_map(move |events| until_listed(events, period))
+        .boxed()
+}
+
+/// Ends a watch after a period, as soon as it has listed all objects.
+fn until_listed<K: Send + 'static>(
+    events: impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + 'static,
+    period: Duration,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + 'static {
+    let start = (events.boxed(), Instant::now() + period, true);
+    stream::unfold(start, |(mut events, end, is_listing)| async move {
+        let event = tokio::select! {
+            biased;
+            () = sleep_until(end), if !is_listing => None,
+            event = events.next() => event,
+        };
+        let event = event?;
+        let is_listing = match &event {
+            Ok(Event::Init | Event::InitApply(_)) => true,
+            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => false,
+            Err(_) => is_listing,
+        };
+        Some((event, (events, end, is_listing)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +153,31 @@ mod tests {
             let took = seconds(attempts(half)).await;
             assert!((75.0..=111.0).contains(&took), "{took}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watch_is_made_again_after_its_period_but_not_while_it_lists() {
+        let slow = |list: Duration| {
+            stream::iter([Ok(Event::Init), Ok(Event::InitApply(1)), Ok(Event::InitDone)])
+                .then(move |event: Item| async move {
+                    if matches!(event, Ok(Event::InitDone)) {
+                        sleep(list).await;
+                    }
+                    event
+                })
+                .chain(stream::pending())
+        };
+        let minute = Duration::from_secs(60);
+        let start = Instant::now();
+        let mut lists = [3 * minute, minute / 2].into_iter().cycle();
+        let mut events = relisted(move || slow(lists.next().unwrap_or_default()), minute);
+        let mut listed = Vec::new();
+        while listed.len() < 4 {
+            if matches!(events.next().await, Some(Ok(Event::InitDone))) {
+                listed.push(start.elapsed().as_secs());
+            }
+        }
+        assert_eq!(listed, [180, 210, 420, 450]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,
     hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
 };
 
 use futures::stream::BoxStream;
@@ -22,7 +23,11 @@ const REQUESTED_AT: &str = "/requestedAt";
 /// Prefix of annotations that are requests of kluctl, which a pass removes.
 const REQUEST: &str = "kluctl.io/request-";
 
-pub(crate) fn watch<K>(ctx: &Context) -> BoxStream<'static, Result<Event<WatchedObject<K>>, watcher::Error>>
+/// Watches the objects of a kind for ever, and lists them again after each period.
+pub(crate) fn watch<K>(
+    ctx: &Context,
+    relist: Duration,
+) -> BoxStream<'static, Result<Event<WatchedObject<K>>, watcher::Error>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + 'static,
 {
@@ -35,7 +40,8 @@ where
     if !flags.watch_label_selector.is_empty() {
         config = config.labels(&flags.watch_label_selector);
     }
-    watch_backoff::rest_after_errors(watcher(api, config))
+    let make = move || watch_backoff::rest_after_errors(watcher(api.clone(), config.clone()));
+    watch_backoff::relisted(make, relist)
 }
 
 pub(crate) fn is_unserved(error: &watcher::Error) -> bool {

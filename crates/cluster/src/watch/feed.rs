@@ -2,8 +2,6 @@
 
 use std::{sync::Weak, time::Duration};
 
-use bytes::{Buf as _, BytesMut};
-use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::time::{self, Instant};
 use yaml::Value;
@@ -11,13 +9,13 @@ use yaml::Value;
 use super::{
     Watch,
     events::{self, Event},
+    lines::{self, Lines},
 };
-use crate::{AnswerLimit, ApiError, Cluster, Error, ResourceKind, connection::send::Call, path};
+use crate::{ApiError, Cluster, Error, ResourceKind, connection::send::Call, path};
 
 /// Time after which the API server ends a watch, in seconds.
-const SERVED_FOR: u64 = 290;
-const BROKEN_AFTER: Duration = Duration::from_secs(SERVED_FOR + 30);
-const ERROR: usize = 64 << 10;
+pub(crate) const SERVED_FOR: u64 = 290;
+pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(SERVED_FOR + 30);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -76,7 +74,10 @@ impl Feed {
             return Ok(());
         }
         if status >= 400 {
-            return Err(Error::Api(ApiError::parse(status, &error_body(body).await)));
+            return Err(Error::Api(ApiError::parse(
+                status,
+                &lines::error_body(body).await,
+            )));
         }
         *version = Some(from);
         if is_new && let Some(watch) = self.watch.upgrade() {
@@ -102,27 +103,11 @@ impl Feed {
         })
     }
 
-    async fn lines(&self, mut body: Body, what: &str, version: &mut Option<String>) -> Result<(), Error> {
-        let limit = self.cluster.answer_bytes();
-        let mut read = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Error::Unreachable {
-                what: what.to_owned(),
-                reason: api::redact(&error.to_string()),
-            })?;
-            let Ok(data) = frame.into_data() else { continue };
-            if read.len() + data.len() > limit {
-                return Err(self.cluster.too_large(what, AnswerLimit::Bytes(limit)));
-            }
-            let mut searched = read.len();
-            read.extend_from_slice(&data);
-            while let Some(end) = read.iter().skip(searched).position(|byte| *byte == b'\n') {
-                let line = read.split_to(searched + end);
-                read.advance(1);
-                searched = 0;
-                if !self.line(&line, version) {
-                    return Ok(());
-                }
+    async fn lines(&self, body: Body, what: &str, version: &mut Option<String>) -> Result<(), Error> {
+        let mut lines = Lines::new(body);
+        while let Some(line) = lines.next(&self.cluster, what).await? {
+            if !self.line(&line, version) {
+                return Ok(());
             }
         }
         Ok(())
@@ -153,17 +138,4 @@ impl Feed {
             }
         }
     }
-}
-
-async fn error_body(mut body: Body) -> Vec<u8> {
-    let mut read = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
-        if let Ok(data) = frame.into_data() {
-            read.extend_from_slice(&data);
-        }
-        if read.len() > ERROR {
-            break;
-        }
-    }
-    read
 }

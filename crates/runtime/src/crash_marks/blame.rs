@@ -1,6 +1,6 @@
 //! Decides who is to blame for the end of a process. Pure.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use super::{PassEnd, Subject};
 
@@ -13,6 +13,17 @@ const AMONG_SUSPECTS: u8 = 2;
 const ONLY_SUSPECT: u8 = 3;
 const ALONE: u8 = 4;
 const SET_ASIDE: u8 = 6;
+
+/// Time for which a suspect keeps other suspects waiting. One that ends the process mostly does so soon.
+const SECONDS_ALONE: u64 = 5;
+/// Time in which all suspects begin, if each may have a second.
+const SECONDS_OF_ALL: u64 = 60;
+
+/// Returns the time for which each of the suspects keeps the others waiting: 1 to 5 s, a minute for all if there are at most 60.
+pub(super) fn time_alone(suspects: usize) -> Duration {
+    let share = SECONDS_OF_ALL / u64::try_from(suspects).unwrap_or(u64::MAX).max(1);
+    Duration::from_secs(share.clamp(1, SECONDS_ALONE))
+}
 
 /// Number of passes, other than complete ones, after which a suspect is none.
 const SURVIVALS: u8 = 3;

@@ -1,7 +1,7 @@
 //! Tests of the marks, with ends of a process in between.
 
 use super::*;
-use crate::crash_marks::blame::CAPACITY;
+use crate::crash_marks::blame::{self, CAPACITY};
 
 fn subject(name: &str, state: u64) -> Subject {
     Subject::new(name, state)
@@ -217,4 +217,12 @@ fn damaged_and_foreign_files_are_ignored() {
     let marks = CrashMarks::open(&file, "controller", "cluster");
     assert_eq!(marks.standing(subject("app", 1)), Standing::Clear);
     marks.begin(subject("app", 1)).end(PassEnd::Complete);
+}
+
+#[test]
+fn many_suspects_begin_within_a_minute() {
+    for (suspects, seconds) in [(0, 5), (1, 5), (12, 5), (13, 4), (60, 1), (2000, 1)] {
+        let time = blame::time_alone(suspects);
+        assert_eq!(time.as_secs(), seconds, "{suspects}");
+    }
 }

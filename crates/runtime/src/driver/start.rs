@@ -21,9 +21,6 @@ use crate::{
     work::StopSignals,
 };
 
-/// Time for which a suspect keeps other suspects waiting. One that ends the process mostly does so soon.
-const ALONE: Duration = Duration::from_secs(5);
-
 /// The inputs of a pass that its driver has.
 struct Start {
     key: ObjectKey,
@@ -130,6 +127,7 @@ impl Start {
         let waited = started.saturating_duration_since(self.due);
         kind.metrics.started(&self.key, started, waited);
         let mark = self.mark(kind);
+        let lane = lane.map(|lane| (lane, kind.ctx.crash_marks().time_alone()));
         let report = in_lane(lane, Box::pin(self.pass(kind, permit, state))).await;
         if let Some(mark) = mark {
             mark.end(report.pass_end());
@@ -179,12 +177,12 @@ impl Start {
     }
 }
 
-/// Runs a pass, and lets the next suspect start after its end or after [`ALONE`].
-async fn in_lane<T>(lane: Option<Permit>, mut pass: impl Future<Output = T> + Unpin) -> T {
-    let Some(lane) = lane else {
+/// Runs a pass, and lets the next suspect start after its end or after the time of its lane.
+async fn in_lane<T>(lane: Option<(Permit, Duration)>, mut pass: impl Future<Output = T> + Unpin) -> T {
+    let Some((lane, time)) = lane else {
         return pass.await;
     };
-    if let Ok(done) = tokio::time::timeout(ALONE, &mut pass).await {
+    if let Ok(done) = tokio::time::timeout(time, &mut pass).await {
         return done;
     }
     drop(lane);

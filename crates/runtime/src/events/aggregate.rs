@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     hash::{BuildHasher as _, RandomState},
     sync::LazyLock,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use k8s_openapi::{
@@ -73,6 +73,7 @@ pub(crate) enum Write {
 pub(crate) struct Aggregator {
     known: HashMap<Fingerprint, (u64, i32, Instant)>,
     order: VecDeque<Fingerprint>,
+    last_suffix: u64,
 }
 
 impl Aggregator {
@@ -96,6 +97,14 @@ impl Aggregator {
             }
         }
         Write::Create
+    }
+
+    /// Returns the suffix of the next Event: its time in nanoseconds, as in the originals, so that a list is in the order of time.
+    fn suffix(&mut self, now: SystemTime) -> u64 {
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        self.last_suffix = nanos.max(self.last_suffix.saturating_add(1));
+        self.last_suffix
     }
 
     pub(crate) fn forget(&mut self, event: Fingerprint) {
@@ -135,7 +144,7 @@ async fn write(
     let same = fingerprint(recorded);
     let object = &recorded.event.involved_object;
     let name = |suffix| event_name(object.name.as_deref().unwrap_or("unnamed"), suffix);
-    let suffix = fastrand::u64(..);
+    let suffix = aggregator.suffix(SystemTime::now());
     let api = Api::<Event>::namespaced(client.clone(), object.namespace.as_deref().unwrap_or("default"));
     if let Write::Repeat { suffix: first, count } = aggregator.record(same, suffix, Instant::now()) {
         let patch = serde_json::json!({ "count": count, "lastTimestamp": recorded.event.timestamp });
@@ -159,11 +168,11 @@ async fn write(
     result.map(|_| ())
 }
 
-fn event_name(object: &str, random: u64) -> String {
+fn event_name(object: &str, suffix: u64) -> String {
     let start = object
         .get(..object.floor_char_boundary(LONGEST_NAME))
         .unwrap_or_default();
-    format!("{}.{random:016x}", start.trim_end_matches(['.', '-']))
+    format!("{}.{suffix:016x}", start.trim_end_matches(['.', '-']))
 }
 
 fn kubernetes(recorded: &RecordedEvent, name: &str) -> Event {
@@ -285,6 +294,24 @@ mod tests {
         assert_eq!(
             (aggregator.known.len(), aggregator.order.len()),
             (REMEMBERED, REMEMBERED)
+        );
+    }
+
+    #[test]
+    fn names_of_events_have_the_order_of_time() {
+        let mut aggregator = Aggregator::default();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_nanos(0x17f0_0000_0000_0000);
+        let times = [
+            now,
+            now,
+            now - Duration::from_secs(1),
+            now + Duration::from_secs(1),
+        ];
+        let names = times.map(|time| event_name("app", aggregator.suffix(time)));
+        assert_eq!(names[0], "app.17f0000000000000");
+        assert!(
+            names.is_sorted() && names[2] == "app.17f0000000000002",
+            "{names:?}"
         );
     }
 

@@ -42,6 +42,7 @@ pub const OBEYED_BY_ALL: &[&str] = &[
     "interval-jitter-percentage",
     "allow-addresses",
     "private-addresses",
+    "proxies-check-addresses",
 ];
 
 /// The flags of [`CommonFlags`](super::CommonFlags) without an effect anywhere, each with a value that is not its default.

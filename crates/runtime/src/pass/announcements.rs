@@ -11,7 +11,7 @@ use crate::{
     decode,
     events::{self, EventDraft},
     reconciler::Reconciler,
-    status,
+    requests, status,
 };
 
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
@@ -21,7 +21,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         let recorder = self.kind.ctx.recorder();
         let live = self.status.live();
         let annotations = live.metadata.annotations.as_ref();
-        recorder.record_pass(&status::reference(live), &self.kind.resource, annotations, events);
+        let kind = (&self.kind.resource, R::JOINS_EVENTS);
+        recorder.record_pass(&status::reference(live), kind, annotations, events);
     }
 
     /// Posts an event about the state of an object whose last event an earlier process could not post.
@@ -42,16 +43,18 @@ impl<R: Reconciler> PassRun<'_, R> {
     pub(super) fn announcement(&mut self, object: &R::Object) -> Option<R::Status> {
         let live = self.status.live();
         let generation = live.metadata.generation;
+        let status = live.data.get("status").unwrap_or(&Value::Null);
+        let handled = status.get("lastHandledReconcileAt").and_then(Value::as_str);
+        let observed = status.get("observedGeneration").and_then(Value::as_i64);
+        let is_requested =
+            requests::is_unhandled(&live.metadata, annotation::RECONCILE_REQUESTED_AT, handled);
+        if observed == generation && !is_requested {
+            return None;
+        }
         let requested = live
             .annotations()
             .get(annotation::RECONCILE_REQUESTED_AT)
             .cloned();
-        let status = live.data.get("status").unwrap_or(&Value::Null);
-        let handled = status.get("lastHandledReconcileAt").and_then(Value::as_str);
-        let observed = status.get("observedGeneration").and_then(Value::as_i64);
-        if observed == generation && (requested.is_none() || requested.as_deref() == handled) {
-            return None;
-        }
         let now = Some((generation, requested));
         if *self.announced == now {
             return None;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, audit, controller::Launch, ready};
 
 /// Timeout of every wait, long enough for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub(crate) struct TestNamespace {
     pub(crate) plane: &'static ControlPlane,
