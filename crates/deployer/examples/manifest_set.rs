@@ -114,11 +114,13 @@ impl ManifestKind for ManifestSets {
             wait: spec.wait,
             force: false,
             trial: false,
+            validate: false,
             allow_empty: false,
             delete: true,
             awaits_deletion: false,
             account: spec.service_account_name.as_deref(),
             kube_config: None,
+            cluster_map: None,
         }
     }
 

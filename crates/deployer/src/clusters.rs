@@ -1,6 +1,7 @@
 //! The clusters that objects deploy to, and the identities that they deploy with.
 
 mod admission;
+mod config_map;
 mod id;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -13,9 +14,14 @@ use cluster::{
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::{Api, Config, ResourceExt};
 use limits::ByteBudget;
-use runtime::{Context, client::describe};
+use runtime::{
+    Context,
+    client::{BearerTokens, describe},
+};
 use tokio::sync::Mutex;
 
+pub use config_map::ClusterMap;
+use config_map::MapVersion;
 pub use id::{OwnClusterId, RemoteDenials};
 
 use crate::{Consumer, check::is_object_name};
@@ -60,10 +66,18 @@ pub enum KubeconfigError {
     Name(String),
     #[error("unable to read KubeConfig secret '{secret}' error: {why}")]
     Unreadable { secret: String, why: String },
+    #[error("unable to read KubeConfig secret '{secret}' error: {why}")]
+    NotFound { secret: String, why: String },
     #[error("KubeConfig secret '{secret}' does not contain a '{key}' key with a kubeconfig")]
     MissingKey { secret: String, key: String },
     #[error("KubeConfig secret '{secret}': {error}")]
     Invalid { secret: String, error: cluster::Error },
+    #[error("unable to read KubeConfig ConfigMap '{map}' error: {why}")]
+    UnreadableMap { map: String, why: String },
+    #[error("KubeConfig ConfigMap '{map}': {why}")]
+    InvalidMap { map: String, why: String },
+    #[error("cannot create a token of {account} for the cluster of spec.kubeConfig.configMapRef: {why}")]
+    NoToken { account: String, why: String },
 }
 
 impl KubeconfigError {
@@ -76,6 +90,12 @@ impl KubeconfigError {
             } => Reason::AccessDenied,
             _ => Reason::PrepareFailed,
         }
+    }
+
+    /// Returns true if the Secret doesn't exist.
+    #[must_use]
+    pub const fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
     }
 }
 
@@ -109,6 +129,7 @@ pub struct Clusters {
     kubeconfigs: KubeconfigRules,
     local: Connection,
     remote: Mutex<HashMap<SecretVersion, Connection>>,
+    by_map: Mutex<HashMap<MapVersion, Connection>>,
 }
 
 impl Clusters {
@@ -126,6 +147,7 @@ impl Clusters {
             kubeconfigs,
             local,
             remote: Mutex::default(),
+            by_map: Mutex::default(),
         }
     }
 
@@ -170,15 +192,24 @@ impl Clusters {
             return Err(KubeconfigError::Name(name.to_owned()));
         }
         let connection = self.connection(namespace, kube_config).await?;
+        Ok(self.with_identity(connection, namespace, service_account))
+    }
+
+    fn with_identity(
+        &self,
+        connection: Connection,
+        namespace: &str,
+        service_account: Option<&str>,
+    ) -> TargetCluster {
         let cluster = connection.cluster.memory_of(namespace);
         let cluster = match self.user(namespace, service_account) {
             Some(user) => cluster.impersonate(&user),
             None => cluster,
         };
-        Ok(TargetCluster {
+        TargetCluster {
             cluster,
             identity: connection.identity,
-        })
+        }
     }
 
     fn user(&self, namespace: &str, service_account: Option<&str>) -> Option<String> {
@@ -199,7 +230,20 @@ impl Clusters {
             return true;
         }
         let api: Api<ServiceAccount> = Api::namespaced(self.ctx.client().clone(), namespace);
-        !matches!(api.get_metadata(name).await, Err(kube::Error::Api(status)) if status.code == 404)
+        match api.get_metadata(name).await {
+            Ok(_) => true,
+            Err(kube::Error::Api(status)) if status.code == 404 => false,
+            Err(error) => {
+                let error = describe(&error);
+                tracing::info!(
+                    namespace,
+                    name,
+                    error,
+                    "cannot read a ServiceAccount: it is taken to exist"
+                );
+                true
+            }
+        }
     }
 
     async fn connection(
@@ -212,13 +256,16 @@ impl Clusters {
         };
         let name = || format!("{namespace}/{}", secret_ref.name);
         let api: Api<Secret> = Api::namespaced(self.ctx.client().clone(), namespace);
-        let secret = api
-            .get(&secret_ref.name)
-            .await
-            .map_err(|error| KubeconfigError::Unreadable {
-                secret: name(),
-                why: describe(&error),
-            })?;
+        let secret = api.get(&secret_ref.name).await.map_err(|error| {
+            let (secret, why) = (name(), describe(&error));
+            match error {
+                kube::Error::Api(status) if status.code == 404 => KubeconfigError::NotFound {
+                    secret,
+                    why: format!("Secret {:?} not found", secret_ref.name),
+                },
+                _ => KubeconfigError::Unreadable { secret, why },
+            }
+        })?;
         let version = SecretVersion {
             uid: secret.uid().unwrap_or_default(),
             resource_version: secret.resource_version().unwrap_or_default(),
@@ -243,12 +290,21 @@ impl Clusters {
     }
 
     async fn connect(&self, kubeconfig: &[u8]) -> Result<Connection, cluster::Error> {
+        self.connect_with(kubeconfig, None).await
+    }
+
+    /// Connects with the credentials of a kubeconfig, and with tokens if there are any.
+    async fn connect_with(
+        &self,
+        kubeconfig: &[u8],
+        tokens: Option<Arc<dyn BearerTokens>>,
+    ) -> Result<Connection, cluster::Error> {
         let config = access::user_config_with(kubeconfig, self.kubeconfigs).await?;
         let identity = Arc::new(ClusterIdentity::new(&config));
         // Through the process, so that nothing is written once the lease is over.
         let client = self
             .ctx
-            .client_for(&config)
+            .client_with(&config, tokens)
             .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
         Ok(Connection {
             cluster: connected(client, &config),

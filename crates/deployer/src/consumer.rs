@@ -50,6 +50,19 @@ pub trait Consumer: Send + Sync + 'static {
 
     fn retry_interval(object: &Self::Object) -> Duration;
 
+    /// Returns the request for a pass that was handled last, from the status.
+    fn handled_request(object: &Self::Object) -> Option<&str>;
+
+    /// Describes a dependency of the own kind that can't be read.
+    fn unreadable_dependency(key: &ObjectKey, why: &str) -> String {
+        format!("unable to get '{key}' dependency: {why}")
+    }
+
+    /// Describes a dependency of the own kind and the same source that doesn't have the revision of its artifact yet.
+    fn outdated_dependency(key: &ObjectKey) -> String {
+        format!("dependency '{key}' is not updated yet")
+    }
+
     /// Reads the references and the progress of an untyped object, which has only the fields of [`Consumer::LINK_SPEC`] and
     /// [`Consumer::LINK_STATUS`]. By default from `spec.sourceRef` and `spec.dependsOn`.
     fn links(object: &DynamicObject) -> Links {

@@ -4,7 +4,7 @@
 //! expression reads, are read with the identity that the object deploys with: expression by expression, a tenant could learn the content
 //! of any object otherwise.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use api::{DependencyReference, Fault, Reason, revision};
 use cel::{Program, Scope, Variables};
@@ -23,13 +23,14 @@ use crate::{Clusters, Consumer, Links, ReferenceRules, SourceArtifact, consumer,
 
 /// Groups whose objects must have a Ready condition that is True.
 const TOOLKIT: &str = "toolkit.fluxcd.io";
-/// The variables of an expression.
-const VARIABLES: [&str; 2] = ["self", "dep"];
+const VARIABLES: [&str; 2] = DependencyReference::EXPRESSION_VARIABLES;
 
 pub(crate) struct Dependencies<'a> {
     pub(crate) client: &'a Client,
     pub(crate) clusters: &'a Clusters,
     pub(crate) rules: ReferenceRules,
+    /// If set, an object with an expression has to be ready by its status, too.
+    pub(crate) additive: bool,
 }
 
 impl Dependencies<'_> {
@@ -57,6 +58,11 @@ impl Dependencies<'_> {
             let reason = match needs_content {
                 true => self.any::<C>(object, &reference, &key).await?,
                 false => self.own_kind::<C>(&reference, &key, artifact).await,
+            };
+            let is_by_status = is_own && needs_content && self.additive;
+            let reason = match reason {
+                None if is_by_status => self.own_kind::<C>(&reference, &key, artifact).await,
+                reason => reason,
             };
             if let Some(reason) = reason {
                 return Err(self.wait(reason));
@@ -92,7 +98,7 @@ impl Dependencies<'_> {
         match live::found(api.get(&key.name).await) {
             Ok(Some(_)) if reference.ready == Some(false) => None,
             Ok(found) => waits_for::<C>(key, found.as_ref(), artifact),
-            Err(error) => Some(unreadable(key, &describe(&error))),
+            Err(error) => Some(C::unreadable_dependency(key, &describe(&error))),
         }
     }
 
@@ -104,16 +110,27 @@ impl Dependencies<'_> {
         key: &ObjectKey,
     ) -> Result<Option<String>, Fault> {
         let target = target::<C>(reference, key);
+        let is_own = consumer::is_kind(reference, &C::Object::kind(&()));
+        let missing = |why: &str| match is_own {
+            true => C::unreadable_dependency(key, why),
+            false => format!("dependency '{}' not found: {why}", name(&target)),
+        };
         let found = match self.cluster::<C>(object).await?.get(&target).await {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(Some(format!("dependency '{}' not found", name(&target)))),
-            Err(error) => return Ok(Some(format!("dependency '{}' not found: {error}", name(&target)))),
+            Ok(None) => return Ok(Some(missing("it does not exist"))),
+            Err(error) => return Ok(Some(missing(&error.to_string()))),
         };
         if reference.ready == Some(false) {
             return Ok(None);
         }
         match expression(reference) {
-            Some(source) => by_expression(source, object, &target, &found),
+            Some(source) => {
+                let name = if is_own { key.to_string() } else { name(&target) };
+                let reason = by_expression(source, object, (&target, &name), &found)?;
+                // Objects of the own kind are checked with the revision of their source.
+                let checks = self.additive && !is_own;
+                Ok(reason.or_else(|| by_status(&target, &found).filter(|_| checks)))
+            }
             None => Ok(by_status(&target, &found)),
         }
     }
@@ -166,10 +183,6 @@ fn name(target: &ObjectRef) -> String {
     )
 }
 
-fn unreadable(key: &ObjectKey, why: &dyn fmt::Display) -> String {
-    format!("unable to get '{key}' dependency: {why}")
-}
-
 /// Checks an expression. Pure.
 ///
 /// # Errors
@@ -177,7 +190,8 @@ fn unreadable(key: &ObjectKey, why: &dyn fmt::Display) -> String {
 pub(crate) fn check_expression(path: &str, source: &str) -> Result<(), Fault> {
     let compiled = Program::compile_bool(source, Scope::Declared(&VARIABLES));
     compiled.map(drop).map_err(|error| {
-        let message = format!("{path}: failed to compile the CEL expression '{source}': {error}");
+        let error = error.located(source);
+        let message = format!("{path}: failed to parse the CEL expression '{source}': {error}");
         Fault::stall(Reason::InvalidCELExpression, message)
     })
 }
@@ -186,7 +200,7 @@ pub(crate) fn check_expression(path: &str, source: &str) -> Result<(), Fault> {
 fn by_expression(
     source: &str,
     object: &impl serde::Serialize,
-    target: &ObjectRef,
+    (target, name): (&ObjectRef, &str),
     found: &Value,
 ) -> Result<Option<String>, Fault> {
     check_expression("spec.dependsOn[].readyExpr", source)?;
@@ -202,8 +216,7 @@ fn by_expression(
     Ok(match program.is_true(&variables) {
         Ok(true) => None,
         Ok(false) => Some(format!(
-            "dependency '{}' is not ready according to readyExpr eval",
-            name(target)
+            "dependency '{name}' is not ready according to readyExpr eval"
         )),
         Err(error) => Some(format!(
             "failed to evaluate the CEL expression '{source}': {error}"
@@ -247,7 +260,7 @@ pub(crate) fn waits_for<C: Consumer>(
     artifact: Option<&SourceArtifact>,
 ) -> Option<String> {
     let Some(dependency) = dependency else {
-        return Some(unreadable(key, &"it does not exist"));
+        return Some(C::unreadable_dependency(key, "it does not exist"));
     };
     let Links {
         source,
@@ -260,7 +273,7 @@ pub(crate) fn waits_for<C: Consumer>(
     }
     let artifact = artifact.filter(|artifact| source.as_ref() == Some(&artifact.source))?;
     let reached = reached_revision.unwrap_or_default();
-    (!revision::same(&reached, artifact.revision())).then(|| format!("dependency '{key}' is not updated yet"))
+    (!revision::same(&reached, artifact.revision())).then(|| C::outdated_dependency(key))
 }
 
 #[cfg(test)]
@@ -281,7 +294,13 @@ mod tests {
 
     fn evaluate(source: &str, kind: &str, dependency: Json) -> Result<Option<String>, Fault> {
         let itself = json!({ "spec": { "target": "prod" } });
-        by_expression(source, &itself, &target("", kind), &Value::from_json(dependency))
+        let target = target("", kind);
+        by_expression(
+            source,
+            &itself,
+            (&target, &name(&target)),
+            &Value::from_json(dependency),
+        )
     }
 
     #[test]

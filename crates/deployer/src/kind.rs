@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug, future::Future, ops::ControlFlow, s
 use api::{Fault, Time};
 use futures::future::BoxFuture;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
-use runtime::{ObjectKey, Outcome, Pass, WorkSlot};
+use runtime::{EventDraft, ObjectKey, Outcome, Pass, WorkSlot};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 use tree::{Record, Tree};
@@ -128,6 +128,8 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
     const METRICS_GROUP: Option<&'static str> = None;
     /// See [`runtime::Reconciler::DROPS_UNKNOWN_STATUS`].
     const DROPS_UNKNOWN_STATUS: bool = false;
+    /// See [`runtime::Reconciler::JOINS_EVENTS`].
+    const JOINS_EVENTS: bool = true;
 
     fn parts(&self) -> &Parts;
 
@@ -281,6 +283,17 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
 
     /// Returns the status with a new revision from which the build reads the same. Pure.
     fn with_revision(&self, status: Self::Status, inputs: &Self::Inputs) -> Self::Status;
+
+    /// Returns the events about a new revision from which the same objects are built; none by default.
+    fn revision_events(
+        &self,
+        object: &Self::Object,
+        inputs: &Self::Inputs,
+        took: Duration,
+    ) -> Vec<EventDraft> {
+        let _ = (object, inputs, took);
+        Vec::new()
+    }
 
     /// Deletes the deployed objects of a deleted object, or leaves them; idempotent.
     ///

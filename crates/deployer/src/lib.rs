@@ -37,7 +37,9 @@ mod triggers;
 mod working;
 
 pub use check::{check, check_name};
-pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster};
+pub use clusters::{
+    ClusterIdentity, ClusterMap, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster,
+};
 pub use consumer::{Consumer, key};
 pub use flags::{ReferenceFlags, RenderFlags};
 pub use index::{LabelIndex, LabelledObject, ObjectNames};
@@ -47,11 +49,11 @@ pub use kind::{
 pub use links::Links;
 pub use parts::Parts;
 pub use reconciler::DeployReconciler;
-pub use references::{Error, References};
+pub use references::{Error, FilesError, References};
 pub use removal::RemovalFailure;
 pub use rules::ReferenceRules;
 pub use sources::{GitOrigin, NEW, SeenArtifacts, SourceArtifact, SourceId, SourceKind, is_new};
-pub use triggers::triggers;
+pub use triggers::{ConfigId, ConfigKind, triggers};
 pub use working::{retried_after, working};
 
 #[cfg(test)]

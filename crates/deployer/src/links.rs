@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    SourceId, SourceKind,
+    ConfigId, SourceId, SourceKind,
     consumer::{dependency_key, is_kind},
 };
 
@@ -18,6 +18,8 @@ pub struct Links {
     pub source: Option<SourceId>,
     /// The objects of the same kind that must be ready first.
     pub dependencies: Vec<ObjectKey>,
+    /// The ConfigMaps and Secrets whose changes wake it; none unless its kind adds them.
+    pub configs: Vec<ConfigId>,
     pub attempted_revision: Option<String>,
     /// The revision that dependents wait for: the applied one, or the attempted one of kinds that don't tell them apart.
     pub reached_revision: Option<String>,
@@ -45,6 +47,7 @@ impl Links {
         Self {
             source: source.and_then(|source| SourceId::resolve(&source, &namespace, accepted)),
             dependencies: dependencies.collect(),
+            configs: Vec::new(),
             reached_revision: revision("/status/lastAppliedRevision").or_else(|| attempted_revision.clone()),
             attempted_revision,
             ready: is_ready(object),

@@ -3,6 +3,7 @@
 mod kind;
 mod outcome;
 mod removal;
+mod scopes;
 mod status;
 
 use std::{
@@ -14,17 +15,17 @@ use std::{
 use api::{Fault, Reason, Time};
 use apply::{
     BatchOptions, DeletionOptions, DeletionOrder, InventoryStore, Labels, Membership, Owner,
-    ReconcileOptions, Reconciled, SetWait, WaitEnd, wait_all,
+    ReconcileOptions, Reconciled, SetWait, WaitEnd, apply_all, wait_all,
 };
 use cluster::Cluster;
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{ResourceExt as _, core::object::HasStatus};
 use objects::ObjectRef;
-use runtime::{ObjectKey, Outcome, Pass, now};
+use runtime::{EventDraft, ObjectKey, Outcome, Pass, now};
 
 use crate::{
-    Acted, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start, UnchangedSource,
-    idle::Ages, retried_after, working,
+    Acted, ClusterMap, DeployKind, DeploySpec, Inputs, KubeconfigError, NewRevision, Parts, RemovalFailure,
+    Start, TargetCluster, UnchangedSource, idle::Ages, retried_after, working,
 };
 pub use kind::{Deployed, ManifestKind, ManifestSpec, Manifests, Report};
 pub use status::{DeployStatus, inventory_entries};
@@ -55,16 +56,50 @@ impl<K: ManifestKind> ManifestDeployer<K> {
     }
 
     async fn cluster(&self, pass: &Pass<'_, K::Object>) -> Result<Cluster, Fault> {
-        let spec = K::spec(pass.object);
-        let target = self
-            .parts
-            .clusters
-            .of(pass.namespace, spec.kube_config, spec.account)
-            .await;
+        let target = self.target(pass).await;
         let target = target.map_err(|error| {
-            Fault::wait(spec.deploy.retry, Reason::ReconciliationFailed, error.to_string())
+            let retry = K::spec(pass.object).deploy.retry;
+            Fault::wait(retry, Reason::ReconciliationFailed, error.to_string())
         })?;
         Ok(working(&target.cluster, pass))
+    }
+
+    async fn target(&self, pass: &Pass<'_, K::Object>) -> Result<TargetCluster, KubeconfigError> {
+        let (spec, clusters) = (K::spec(pass.object), &self.parts.clusters);
+        let Some(name) = spec.cluster_map else {
+            return clusters.of(pass.namespace, spec.kube_config, spec.account).await;
+        };
+        let map = ClusterMap {
+            name,
+            default_account: self.kind.default_kubeconfig_account(),
+        };
+        clusters.of_map(pass.namespace, map, spec.account).await
+    }
+
+    /// Tries all manifests in a dry run.
+    async fn validate_manifests(
+        &self,
+        built: &BuiltManifests,
+        options: BatchOptions<'_>,
+        retry: Duration,
+    ) -> Result<(), Fault> {
+        let options = BatchOptions {
+            session: apply::SessionOptions {
+                dry_run: true,
+                ..options.session
+            },
+            ..options
+        };
+        let tried = apply_all(&built.cluster, &built.owner, &built.manifests.objects, options).await;
+        let tried = tried.map_err(|error| outcome::fault(&error, retry))?;
+        if tried.is_complete() {
+            return Ok(());
+        }
+        let message = format!(
+            "validation failed: {}",
+            self.kind.refused(&tried, &built.manifests)
+        );
+        Err(Fault::wait(retry, Reason::ValidationFailed, message))
     }
 
     /// Waits until the objects of the kind's choice are ready, if everything was applied and pruned. The status says so if that takes long.
@@ -73,15 +108,19 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         pass: &Pass<'_, K::Object>,
         object: &K::Object,
         (source, built): (&K::Source, &BuiltManifests),
-        done: &mut Reconciled,
-    ) -> Duration {
+        mut done: Reconciled,
+    ) -> Deployed {
         let is_pruned = done.pruned.as_ref().is_none_or(apply::Pruned::is_complete);
-        if !done.applied.is_complete() || !is_pruned {
-            return Duration::ZERO;
-        }
-        let targets = self.kind.health_targets(object, &done.applied);
+        let targets = match done.applied.is_complete() && is_pruned {
+            true => self.kind.health_targets(object, &done.applied),
+            false => Vec::new(),
+        };
         if targets.is_empty() {
-            return Duration::ZERO;
+            return Deployed {
+                reconciled: done,
+                waited_for: Duration::ZERO,
+                is_reported: false,
+            };
         }
         let (limit, started) = (K::spec(object).wait_timeout, Instant::now());
         let custom = self.kind.custom_health(object);
@@ -94,7 +133,11 @@ impl<K: ManifestKind> ManifestDeployer<K> {
             wait_all(&built.cluster, &built.owner, targets, wait)
         };
         let mut waited = wait(limit.min(SHORT_WAIT), targets.clone()).await;
-        if waited.end == WaitEnd::TimedOut && limit > SHORT_WAIT {
+        let is_long = waited.end == WaitEnd::TimedOut && limit > SHORT_WAIT;
+        if is_long {
+            for event in self.kind.change_events(source, &done) {
+                self.parts.ctx.recorder().record(object, event);
+            }
             if let Some(mut status) = self.kind.waiting(object, source, &now()) {
                 status.set_inventory(&done.inventory);
                 // A failed write is in the log, and the pass writes its status at its end.
@@ -103,7 +146,11 @@ impl<K: ManifestKind> ManifestDeployer<K> {
             waited = wait(limit.saturating_sub(SHORT_WAIT), targets).await;
         }
         done.waited = Some(waited);
-        started.elapsed()
+        Deployed {
+            reconciled: done,
+            waited_for: started.elapsed(),
+            is_reported: is_long,
+        }
     }
 }
 
@@ -168,6 +215,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     type Removed = ();
 
     const FINALIZER: &'static str = K::FINALIZER;
+    const JOINS_EVENTS: bool = K::JOINS_EVENTS;
 
     fn parts(&self) -> &Parts {
         &self.parts
@@ -218,11 +266,17 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         let (owner, retry) = (self.owner(pass.object), K::spec(pass.object).deploy.retry);
         let manifests = self.kind.manifests(pass, source).await;
         let mut manifests = manifests.map_err(|fault| retried_after(fault, retry))?;
+        let cluster = self.cluster(pass).await?;
+        // Without discovery, the applies say why.
+        if let Ok(snapshot) = cluster.snapshot().await {
+            let served = |group: &str, kind: &str| snapshot.scope(group, kind);
+            scopes::remove_ignored_namespaces(&mut manifests.objects, served);
+        }
         for object in &mut manifests.objects {
             owner.mark(object);
         }
         Ok(BuiltManifests {
-            cluster: self.cluster(pass).await?,
+            cluster,
             owner,
             manifests,
         })
@@ -281,6 +335,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
             Membership::Inventory { objects, .. } => Some(objects.as_slice()),
             Membership::Labels { .. } | Membership::None => None,
         };
+        let ignored = self.kind.ignored_fields(pass.object);
         let options = ReconcileOptions {
             batch: BatchOptions {
                 session: apply::SessionOptions {
@@ -291,6 +346,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
                 trial: spec.trial,
                 seen: Some(&seen),
                 assumes: past,
+                ignored: ignored.as_deref(),
                 ..self.kind.batch()
             },
             store: Some(&store),
@@ -299,14 +355,14 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
             deletion: deletion(),
             ..ReconcileOptions::default()
         };
+        if spec.validate {
+            self.validate_manifests(built, options.batch, spec.deploy.retry)
+                .await?;
+        }
         let done = apply::reconcile(&built.cluster, &built.owner, &built.manifests.objects, options).await;
-        let mut done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
+        let done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
         self.parts.states.compared(&key, done.applied.versions.clone());
-        let waited_for = self.wait(pass, &draft.object, (source, built), &mut done).await;
-        Ok(Deployed {
-            reconciled: done,
-            waited_for,
-        })
+        Ok(self.wait(pass, &draft.object, (source, built), done).await)
     }
 
     fn report(&self, draft: Self::Draft, acted: Acted<'_, Self>, _: Ages, now: &Time) -> Outcome<K::Status> {
@@ -337,7 +393,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         _: &Outcome<K::Status>,
     ) -> Option<Inputs<K::Source>> {
         let spec = K::spec(object);
-        if spec.kube_config.is_some() {
+        if spec.is_remote() {
             return None;
         }
         Some(Inputs {
@@ -364,6 +420,10 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         inputs: &Inputs<K::Source>,
     ) -> Option<NewRevision<K::Source>> {
         self.kind.new_revision(pass, inputs).await
+    }
+
+    fn revision_events(&self, object: &K::Object, source: &K::Source, took: Duration) -> Vec<EventDraft> {
+        self.kind.revision_events(object, source, took)
     }
 
     fn with_revision(&self, status: K::Status, source: &K::Source) -> K::Status {

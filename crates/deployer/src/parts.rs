@@ -64,14 +64,17 @@ impl Parts {
         severity: Severity,
         message: String,
     ) {
-        if severity == Severity::Error {
-            tracing::warn!(message = %message, "removal");
+        self.report_removal_by(object, removal_event(severity, message));
+    }
+
+    /// As [`Parts::report_removal`], by an event of its own.
+    pub(crate) fn report_removal_by<O: Resource<DynamicType = ()>>(&self, object: &O, event: EventDraft) {
+        if event.severity == Severity::Error {
+            tracing::warn!(message = %event.message, "removal");
         } else {
-            tracing::info!(message = %message, "removal");
+            tracing::info!(message = %event.message, "removal");
         }
-        self.ctx
-            .recorder()
-            .record(object, removal_event(severity, message));
+        self.ctx.recorder().record(object, event);
     }
 }
 

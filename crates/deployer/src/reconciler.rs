@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Class, Fault};
+use api::{Class, Fault, Reason};
 use kube::api::DynamicObject;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
 
 use crate::{
     DeployKind,
-    idle::{UnchangedPasses, spec_fingerprint},
+    idle::{DeploymentStates, UnchangedPasses, spec_fingerprint},
     kind::{Acted, Inputs, NewRevision, UnchangedSource, in_time, record_holds},
     removal,
     working::retried_after,
@@ -117,11 +117,14 @@ impl<K: DeployKind> DeployReconciler<K> {
         if !self.has_same_reads(&last, &pass.slot).await {
             return None;
         }
-        let (status, own) = match self.kind.confirmed(object, &last, &now()) {
-            Some(confirmed) => confirmed,
+        let started = Instant::now();
+        let (status, own, events) = match self.kind.confirmed(object, &last, &now()) {
+            Some((status, own)) => (status, own, Vec::new()),
             None => {
                 K::time_left(&last)?;
-                self.new_revision(pass, &last).await?
+                let (status, own) = self.new_revision(pass, &last).await?;
+                let events = self.kind.revision_events(object, &own, started.elapsed());
+                (status, own, events)
             }
         };
         let inputs = last.with(own);
@@ -130,7 +133,7 @@ impl<K: DeployKind> DeployReconciler<K> {
         Some(Outcome {
             status,
             requeue,
-            events: Vec::new(),
+            events,
             fault: None,
         })
     }
@@ -162,25 +165,27 @@ impl<K: DeployKind> DeployReconciler<K> {
         last.objects.is_empty() || in_time(last.objects.are_unchanged(), slot, last.timeout).await
     }
 
-    /// Returns the fault of a pass that ended outside of its steps. One that ended a deployment is not retried with backoff: that would repeat
-    /// hooks and deletions.
-    fn of_attempt(&self, object: &K::Object, fault: &Fault) -> Fault {
-        let (key, states) = (key::<K>(object), &self.kind.parts().states);
-        if fault.class != Class::Retry {
-            states.forget_attempt(&key);
-            return fault.clone();
-        }
-        let later = retried_after(fault.clone(), K::redeploys_after(object));
-        let has_failed = states.fail_attempt(&key, Some(later.clone()));
-        states.end_pass(&key);
-        if has_failed { later } else { fault.clone() }
-    }
-
     fn forget_object(&self, key: &ObjectKey) {
         self.kind.parts().states.forget(key);
         self.unchanged.forget(key);
         self.kind.forget(key);
     }
+}
+
+/// Returns the fault of a pass that ended outside of its steps. One that ended a deployment is not retried with backoff, or as soon as other
+/// passes ended: that would repeat hooks and deletions.
+fn of_attempt(states: &DeploymentStates, key: &ObjectKey, fault: &Fault, period: Duration) -> Fault {
+    if fault.class == Class::Stall {
+        states.forget_attempt(key);
+        return fault.clone();
+    }
+    let later = match fault.class {
+        Class::Wait(_) => Fault::wait(period, Reason::DeployFailed, fault.message.clone()),
+        _ => retried_after(fault.clone(), period),
+    };
+    let has_failed = states.fail_attempt(key, Some(later.clone()));
+    states.end_pass(key);
+    if has_failed { later } else { fault.clone() }
 }
 
 fn key<K: DeployKind>(object: &K::Object) -> ObjectKey {
@@ -198,6 +203,7 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
     // A deployment goes on up to the next barrier.
     const FINISHES: bool = true;
     const DROPS_UNKNOWN_STATUS: bool = K::DROPS_UNKNOWN_STATUS;
+    const JOINS_EVENTS: bool = K::JOINS_EVENTS;
 
     fn suspended(object: &K::Object) -> bool {
         K::is_suspended(object)
@@ -216,7 +222,8 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
     }
 
     fn faulted(&self, object: &K::Object, fault: &Fault) -> Outcome<K::Status> {
-        let fault = &self.of_attempt(object, fault);
+        let (key, states) = (key::<K>(object), &self.kind.parts().states);
+        let fault = &of_attempt(states, &key, fault, K::redeploys_after(object));
         let outcome = self.kind.faulted(object, fault, &now());
         self.kind.observe_outcome(object, &outcome);
         outcome
@@ -277,5 +284,39 @@ impl<K: DeployKind> Reconciler for DeployReconciler<K> {
     fn forget(&self, key: &ObjectKey) {
         self.forget_object(key);
         self.kind.gone(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_that_ends_a_deployment_repeats_it_after_its_period() {
+        let (states, key) = (DeploymentStates::default(), ObjectKey::new("apps", "shop"));
+        let (hour, soon) = (Duration::from_secs(3600), Duration::from_secs(30));
+        let evicted = Fault::wait(soon, Reason::Progressing, "too many objects wait");
+        let timed_out = Fault::retry(Reason::Timeout, "too slow");
+        let panicked = Fault {
+            class: Class::Bug,
+            ..Fault::retry(Reason::InternalError, "a bug")
+        };
+        for (fault, class, reason) in [
+            (&evicted, Class::Wait(hour), Reason::DeployFailed),
+            (&timed_out, Class::Wait(hour), Reason::Timeout),
+            (&panicked, Class::Bug, Reason::InternalError),
+        ] {
+            states.begin_attempt(&key, 7);
+            let found = of_attempt(&states, &key, fault, hour);
+            assert_eq!((found.class, found.reason), (class, reason));
+            assert!(states.ages(&key).is_early(7, hour), "its hooks would run again");
+            // Passes in between that are stopped before they deploy change nothing.
+            assert_eq!(of_attempt(&states, &key, &evicted, hour), evicted);
+            assert!(states.ages(&key).is_early(7, hour));
+            assert_eq!(states.attempt_fault(&key), Some(found));
+        }
+        let invalid = Fault::stall(Reason::InvalidSpec, "no such field");
+        assert_eq!(of_attempt(&states, &key, &invalid, hour), invalid);
+        assert!(!states.ages(&key).is_early(7, hour));
     }
 }

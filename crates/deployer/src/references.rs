@@ -1,16 +1,19 @@
 //! Everything that the passes of one kind need to follow references.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
-use api::{Fault, Reason};
+use api::{Fault, Reason, annotation};
 use artifact::{ArtifactCache, FetchLimits, Unpacked, is_small};
-use runtime::{Context, ObjectKey};
+use kube::Resource as _;
+use parking_lot::Mutex;
+use runtime::{Context, ObjectKey, Pass, requests};
 use tokio_util::sync::CancellationToken;
 use tree::Record;
 
 use crate::{
-    Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster,
+    Clusters, Consumer, NewRevision, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster,
     dependencies::Dependencies,
+    idle::fingerprint,
     sources::{self, Reading, SeenArtifacts, hosts::ArtifactHosts, seen::SeenSources},
 };
 
@@ -20,6 +23,62 @@ const DOWNLOAD_RETRY: Duration = Duration::from_secs(15);
 #[derive(Debug, thiserror::Error)]
 #[error("cannot prepare the directory for artifacts: {0}")]
 pub struct Error(#[from] artifact::Error);
+
+/// The reason why there are no files of an artifact.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The URL does not lead to a file of the source.
+    #[error(transparent)]
+    Refused(Fault),
+    #[error("failed download of artifact: {0}")]
+    Download(#[from] artifact::Error),
+}
+
+impl FilesError {
+    /// Returns true if the server doesn't have the file.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Download(artifact::Error::NotFound { .. }))
+    }
+
+    /// Returns true if the file has another digest than the status of its source says.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        matches!(self, Self::Download(artifact::Error::DigestMismatch { .. }))
+    }
+
+    /// Returns the fault of the pass, which is retried after `retry`, or sooner if that may help.
+    #[must_use]
+    pub fn fault(self, retry: Duration) -> Fault {
+        match self {
+            Self::Refused(fault) => fault,
+            Self::Download(error) => download_fault(&error, retry),
+        }
+    }
+}
+
+/// The locations of the artifacts that objects used last, as fingerprints of their revisions and digests, and of their URLs.
+#[derive(Debug, Default)]
+struct ArtifactLocations(Mutex<HashMap<ObjectKey, (u64, u64)>>);
+
+impl ArtifactLocations {
+    /// Returns true if the same artifact was at another URL before: it is not known to be at this one.
+    fn has_moved(&self, object: &ObjectKey, artifact: &SourceArtifact) -> bool {
+        let (content, url) = Self::location(artifact);
+        let known = self.0.lock().get(object).copied();
+        known.is_some_and(|(known, location)| known == content && location != url)
+    }
+
+    fn note(&self, object: ObjectKey, artifact: &SourceArtifact) {
+        self.0.lock().insert(object, Self::location(artifact));
+    }
+
+    fn location(artifact: &SourceArtifact) -> (u64, u64) {
+        let artifact = &artifact.artifact;
+        let content = (&artifact.revision, &artifact.digest);
+        (fingerprint(content), fingerprint(&artifact.url))
+    }
+}
 
 /// Follows the references of one kind of objects. Everything is read live, and each call reads once.
 #[derive(Debug)]
@@ -31,6 +90,8 @@ pub struct References<C> {
     clusters: Arc<Clusters>,
     seen: SeenSources,
     offered: SeenArtifacts,
+    locations: ArtifactLocations,
+    additive: bool,
     kind: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -58,8 +119,17 @@ impl<C: Consumer> References<C> {
             clusters,
             seen: SeenSources::default(),
             offered: SeenArtifacts::default(),
+            locations: ArtifactLocations::default(),
+            additive: false,
             kind: std::marker::PhantomData,
         })
+    }
+
+    /// Sets if a dependency with a `readyExpr` has to be ready by its status, too; default false.
+    #[must_use]
+    pub fn with_additive_expressions(mut self, additive: bool) -> Self {
+        self.additive = additive;
+        self
     }
 
     /// Reads the artifact that the source of an object offers now.
@@ -76,13 +146,19 @@ impl<C: Consumer> References<C> {
         &self.offered
     }
 
+    /// Returns the artifact that the source of an object offered last, if any is known. No request is made.
+    pub fn known_artifact(&self, object: &C::Object) -> Option<SourceArtifact> {
+        self.offered.last(&C::source(object)?)
+    }
+
     /// Returns true if a source offers this artifact, as far as a watch shows. No request is made.
     pub fn still_offers(&self, artifact: &SourceArtifact) -> bool {
         self.offered.still_has(artifact)
     }
 
     /// Returns the artifact that the source of an object offers. News that a watch saw need no request: another revision than the
-    /// `attempted` one. Otherwise the source is read, in case a watch missed something.
+    /// `attempted` one. Otherwise the source is read, in case a watch missed something; also if a user requests the pass, who has seen
+    /// the source in a state that the watch may not have seen yet.
     ///
     /// # Errors
     /// As [`References::artifact`].
@@ -91,7 +167,9 @@ impl<C: Consumer> References<C> {
         object: &C::Object,
         attempted: Option<&str>,
     ) -> Result<SourceArtifact, Fault> {
-        self.read(object, Some(attempted)).await
+        let handled = C::handled_request(object);
+        let is_requested = requests::is_unhandled(object.meta(), annotation::RECONCILE_REQUESTED_AT, handled);
+        self.read(object, (!is_requested).then_some(attempted)).await
     }
 
     async fn read(
@@ -110,6 +188,7 @@ impl<C: Consumer> References<C> {
     /// Drops the state of an object that is gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.seen.forget(key);
+        self.locations.0.lock().remove(key);
     }
 
     /// Checks that all dependencies are ready, and have seen the revision that the object is about to deploy.
@@ -125,6 +204,7 @@ impl<C: Consumer> References<C> {
             client: self.ctx.client(),
             clusters: &self.clusters,
             rules: self.rules,
+            additive: self.additive,
         };
         dependencies.check::<C>(object, artifact).await
     }
@@ -140,17 +220,39 @@ impl<C: Consumer> References<C> {
         timeout: Duration,
         cancel: &CancellationToken,
     ) -> Result<Arc<Unpacked>, Fault> {
-        let retry = C::retry_interval(object);
-        artifact.check_url(&self.hosts, retry)?;
-        self.artifacts
-            .fetch(&artifact.artifact, timeout, cancel)
-            .await
-            .map_err(|error| download_fault(&error, retry))
+        let files = self.find_files(object, artifact, timeout, cancel).await;
+        files.map_err(|error| error.fault(C::retry_interval(object)))
+    }
+
+    /// Returns the same as [`References::files`], with an error that has a type. An artifact whose URL alone changed is downloaded again.
+    ///
+    /// # Errors
+    /// As [`References::files`].
+    pub async fn find_files(
+        &self,
+        object: &C::Object,
+        artifact: &SourceArtifact,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Unpacked>, FilesError> {
+        let checked = artifact.check_url(&self.hosts, C::retry_interval(object));
+        checked.map_err(FilesError::Refused)?;
+        let key = C::key(object);
+        let files = match self.locations.has_moved(&key, artifact) {
+            true => {
+                self.artifacts
+                    .fetch_again(&artifact.artifact, timeout, cancel)
+                    .await?
+            }
+            false => self.artifacts.fetch(&artifact.artifact, timeout, cancel).await?,
+        };
+        self.locations.note(key, artifact);
+        Ok(files)
     }
 
     /// Returns true if an artifact answers the calls of a record for sure as the artifact before did, by the hashes of their directories: then
     /// it need not be downloaded. False if that isn't known, or if the artifact is so small that its hashes would take as long.
-    pub async fn is_same_for(
+    async fn is_same_for(
         &self,
         object: &C::Object,
         (before, now): (&SourceArtifact, &SourceArtifact),
@@ -165,6 +267,36 @@ impl<C: Consumer> References<C> {
         let (before, now) = tokio::join!(hashes(&before.artifact), hashes(&now.artifact));
         let both = before.zip(now);
         both.is_some_and(|(before, now)| before.are_same_for(&now, record))
+    }
+
+    /// Returns the artifact with another revision that the source of an object offers since the pass that used `last`. It is downloaded within
+    /// `timeout`, unless it is known without that the build of the record would read the same. `None` if there is none, if the last attempt
+    /// had another one, or if the source is another one now: then a pass has to build.
+    pub async fn newer_artifact(
+        &self,
+        pass: &Pass<'_, C::Object>,
+        last: &SourceArtifact,
+        (record, attempted): (&Record, Option<&str>),
+        timeout: Duration,
+    ) -> Option<NewRevision<SourceArtifact>> {
+        if attempted != Some(last.revision()) {
+            return None;
+        }
+        let newest = self.newest_artifact(pass.object, attempted);
+        let artifact = pass.slot.waiting(newest).await.ok()?;
+        let is_same_source = artifact.source == last.source && artifact.git == last.git;
+        if !is_same_source || artifact.revision() == last.revision() {
+            return None;
+        }
+        let is_same = self.is_same_for(pass.object, (last, &artifact), record);
+        let files = match pass.slot.waiting(is_same).await {
+            true => None,
+            false => {
+                let files = self.files(pass.object, &artifact, timeout, &pass.cancel);
+                Some(pass.slot.waiting(files).await.ok()? as _)
+            }
+        };
+        Some(NewRevision { files, own: artifact })
     }
 
     /// Connects to the cluster of an object, with the identity that it deploys with.
@@ -187,4 +319,41 @@ pub(crate) fn download_fault(error: &artifact::Error, retry: Duration) -> Fault 
     let delay = if soon { retry.min(DOWNLOAD_RETRY) } else { retry };
     let message = format!("failed download of artifact: {error}");
     Fault::wait(delay, Reason::PrepareFailed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Artifact;
+
+    use super::*;
+    use crate::{SourceId, SourceKind};
+
+    #[test]
+    fn artifact_has_moved_if_its_url_alone_changed() {
+        let artifact = |revision: &str, url: &str| SourceArtifact {
+            source: SourceId {
+                kind: SourceKind::GitRepository,
+                key: ObjectKey::new("apps", "shop"),
+            },
+            artifact: Artifact {
+                revision: revision.to_owned(),
+                url: url.to_owned(),
+                ..Artifact::default()
+            },
+            git: None,
+        };
+        let (locations, key) = (ArtifactLocations::default(), ObjectKey::new("apps", "shop"));
+        assert!(
+            !locations.has_moved(&key, &artifact("v1", "a")),
+            "nothing is known"
+        );
+        locations.note(key.clone(), &artifact("v1", "a"));
+        for (revision, url, moved) in [("v1", "a", false), ("v1", "b", true), ("v2", "b", false)] {
+            assert_eq!(
+                locations.has_moved(&key, &artifact(revision, url)),
+                moved,
+                "{revision} {url}"
+            );
+        }
+    }
 }

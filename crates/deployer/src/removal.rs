@@ -12,7 +12,7 @@ use kube::{Api, Client, Resource as _, api::PostParams};
 use objects::ObjectRef;
 use runtime::{EventDraft, Pass, Severity, now};
 
-use crate::{DeployKind, parts::removal_event};
+use crate::{DeployKind, KubeconfigError, parts::removal_event};
 
 /// The part of the timeout of a pass in which objects are deleted: there must be time to report why that failed.
 const DELETING: f32 = 0.8;
@@ -44,6 +44,8 @@ pub struct RemovalFailure<R> {
     pub left: String,
     /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
     pub denied: Option<String>,
+    /// True if the kubeconfig of the cluster doesn't exist.
+    pub is_cluster_lost: bool,
     /// True if the objects of other owners are unknown: the removal is tried again until that is known, and never given up.
     pub waits_for_others: bool,
     /// The result, if objects were searched for.
@@ -57,6 +59,7 @@ impl<R> From<Fault> for RemovalFailure<R> {
             why: fault.message,
             left: String::new(),
             denied: None,
+            is_cluster_lost: false,
             waits_for_others: false,
             removed: None,
         }
@@ -71,6 +74,29 @@ impl<R> RemovalFailure<R> {
             waits_for_others: true,
             ..Fault::retry(Reason::Failed, why).into()
         }
+    }
+
+    /// Returns the failure of a removal that has no connection to its cluster.
+    #[must_use]
+    pub fn of_cluster(error: &KubeconfigError) -> Self {
+        Self {
+            is_cluster_lost: error.is_not_found(),
+            ..Fault::retry(error.reason(), error.to_string()).into()
+        }
+    }
+
+    /// Returns the message of a removal that nothing completes once its namespace is being deleted; `None` if another attempt may help.
+    fn ended_by_namespace(&self, namespace: &str) -> Option<String> {
+        let failed = "gave up deleting what was deployed";
+        if let Some(left) = &self.denied {
+            return Some(format!(
+                "{failed}: namespace {namespace} is being deleted, and the rights to delete the rest are gone with it; left are {left}"
+            ));
+        }
+        let why = &self.why;
+        self.is_cluster_lost.then(|| {
+            format!("{failed}, so it may still be there: namespace {namespace} is being deleted, and the kubeconfig is gone with it: {why}")
+        })
     }
 
     /// Returns the fault of an attempt after which there is time for others.
@@ -109,14 +135,9 @@ pub(crate) async fn remove<K: DeployKind>(kind: &K, pass: &Pass<'_, K::Object>) 
         Ok(Err(failure)) => failure,
         Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
     };
-    if let Some(left) = &failure.denied
+    if let Some(message) = failure.ended_by_namespace(pass.namespace)
         && is_terminating(parts.ctx.client(), pass.namespace).await
     {
-        let message = format!(
-            "gave up deleting what was deployed: namespace {} is being deleted, and the rights to delete the rest are gone \
-             with it; left are {left}",
-            pass.namespace
-        );
         parts.report_removal(object, Severity::Error, message);
         return Ok(());
     }
@@ -298,6 +319,28 @@ mod tests {
             "gave up deleting what was deployed, so it may still be there: some kinds cannot be listed"
         );
         assert!(first_names(&names(23)).ends_with("apps/Thing/19 and 3 more"));
+    }
+
+    #[test]
+    fn removal_ends_with_its_namespace_when_rights_or_kubeconfig_are_gone() {
+        let ended =
+            |error: &KubeconfigError| RemovalFailure::<()>::of_cluster(error).ended_by_namespace("apps");
+        let (secret, why) = ("apps/target".to_owned(), "not found".to_owned());
+        let lost = KubeconfigError::NotFound {
+            secret: secret.clone(),
+            why: why.clone(),
+        };
+        let message = ended(&lost).unwrap();
+        let expected = "gave up deleting what was deployed, so it may still be there: namespace apps is being deleted, and the \
+                        kubeconfig is gone with it: unable to read KubeConfig secret 'apps/target' error: not found";
+        assert_eq!(message, expected);
+        assert_eq!(ended(&KubeconfigError::Unreadable { secret, why }), None);
+        let denied = RemovalFailure::<()> {
+            denied: Some("other/ConfigMap/a".to_owned()),
+            ..Fault::retry(Reason::Failed, "forbidden").into()
+        };
+        let message = denied.ended_by_namespace("apps").unwrap();
+        assert!(message.ends_with("left are other/ConfigMap/a"), "{message}");
     }
 
     fn gap(group: &str, kind: Option<&str>, namespace: Option<&str>) -> Gap {

@@ -194,6 +194,11 @@ impl SeenArtifacts {
         self.0.lock().remove(source);
     }
 
+    /// Returns the last offer of a source.
+    pub(crate) fn last(&self, source: &SourceId) -> Option<SourceArtifact> {
+        self.news(source, None).map(|(_, artifact)| artifact)
+    }
+
     /// Returns the offer of a source if it is news: another revision than the one that was attempted last.
     fn news(&self, source: &SourceId, attempted: Option<&str>) -> Option<(u64, SourceArtifact)> {
         let seen = self.0.lock();

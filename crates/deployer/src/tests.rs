@@ -42,6 +42,10 @@ impl Consumer for Deployments {
     fn retry_interval(object: &KluctlDeployment) -> Duration {
         object.spec.interval.as_duration()
     }
+
+    fn handled_request(object: &KluctlDeployment) -> Option<&str> {
+        object.status.as_ref()?.last_handled_reconcile_at.as_deref()
+    }
 }
 
 fn manifest(change: impl FnOnce(&mut Value)) -> Value {
@@ -201,6 +205,7 @@ fn links_of_an_object_that_does_not_decode_are_read() {
             attempted_revision: Some("main@sha1:new".to_owned()),
             reached_revision: Some("main@sha1:new".to_owned()),
             ready: true,
+            configs: Vec::new(),
         }
     );
     let empty = untyped(|object| {

@@ -1,10 +1,11 @@
 //! Wakes objects when something that they refer to changes: a source that has a new artifact, a dependency that became
-//! ready.
+//! ready, a ConfigMap or a Secret with settings.
 //!
 //! Sources and consumers are watched untyped and decoded one by one, so that an object that cannot be decoded never
 //! stops the watch for the others. Only the fields that the index needs are parsed ([`Watched`]). The index holds names and
 //! revisions only; a pass reads its inputs live.
 
+mod configs;
 mod consumers;
 mod index;
 pub(crate) mod known;
@@ -21,6 +22,7 @@ use kube::{ResourceExt, core::ApiResource, runtime::watcher::Event};
 use runtime::{Context, ObjectKey, Trigger};
 
 use crate::{Consumer, SeenArtifacts, SourceId, SourceKind, objects};
+pub use configs::{ConfigId, ConfigKind};
 use index::{Index, Observation, Offer};
 use known::Change;
 use watched::{Watched, WatchedFields};
@@ -40,9 +42,14 @@ impl<C: Consumer> WatchedFields for ConsumerFields<C> {
 }
 
 /// Watches the sources and the objects of a kind, and wakes the objects whose references changed. Offers of sources are noted in
-/// `seen`.
+/// `seen`. `configs` selects, by labels, the ConfigMaps and Secrets whose changes wake the objects that refer to them ([`crate::Links::configs`]);
+/// `None` watches none.
 #[must_use]
-pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'static, Trigger> {
+pub fn triggers<C: Consumer>(
+    ctx: &Context,
+    seen: &SeenArtifacts,
+    configs: Option<&str>,
+) -> BoxStream<'static, Trigger> {
     let (client, namespace) = (ctx.client(), ctx.flags().watch_namespace());
     // A source may live in a namespace that is not watched for consumers.
     let within = ctx.flags().watch_sources_namespace();
@@ -62,7 +69,12 @@ pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'
     let consumers = watches::watch(api, resource.kind)
         .map(|event| Observation::Consumer(Change::of(event, C::links)))
         .boxed();
-    stream::select_all(sources.chain([consumers]))
+    let configs = configs.map(|labels| {
+        configs::changes(client, labels, namespace)
+            .map(|(kind, change)| Observation::Config(kind, change))
+            .boxed()
+    });
+    stream::select_all(sources.chain([consumers]).chain(configs))
         .scan(Index::default(), |index, observation| {
             ready(Some(index.apply(observation)))
         })

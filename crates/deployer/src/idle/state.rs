@@ -44,15 +44,49 @@ pub struct FailedAttempt {
     pub age: Duration,
 }
 
+/// The work of a cancelled pass may go on for a moment: once the pass has ended, its results are not noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AttemptState {
+    /// Its pass runs, and it counts as failed.
+    Running,
+    /// It succeeded, or is superseded, and its pass runs.
+    Succeeded,
+    /// It is to be repeated.
+    Failed,
+    /// Nothing is to be repeated.
+    Over,
+}
+
+impl AttemptState {
+    const fn is_running(self) -> bool {
+        matches!(self, Self::Running | Self::Succeeded)
+    }
+
+    const fn has_failed(self) -> bool {
+        matches!(self, Self::Running | Self::Failed)
+    }
+
+    const fn succeeded(self) -> Self {
+        match self.is_running() {
+            true => Self::Succeeded,
+            false => Self::Over,
+        }
+    }
+
+    const fn ended(self) -> Self {
+        match self.has_failed() {
+            true => Self::Failed,
+            false => Self::Over,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Attempt {
     wanted: u64,
     /// The start, or the end if it ended.
     at: Instant,
-    /// True until its pass has ended, or was cancelled: the work of a cancelled pass may go on for a moment, and its results are not noted.
-    is_running: bool,
-    /// True if nothing is to be repeated.
-    is_over: bool,
+    state: AttemptState,
     /// The fault that ended it as a whole.
     fault: Option<Fault>,
 }
@@ -133,7 +167,7 @@ impl DeploymentStates {
             since_validated: entry.and_then(|entry| entry.validated).map(|then| then.elapsed()),
             failed: entry
                 .and_then(|entry| entry.attempt.as_ref())
-                .filter(|attempt| !attempt.is_over)
+                .filter(|attempt| attempt.state.has_failed())
                 .map(|attempt| FailedAttempt {
                     wanted: attempt.wanted,
                     age: attempt.at.elapsed(),
@@ -199,8 +233,7 @@ impl DeploymentStates {
         self.0.lock().entry(key.clone()).or_default().attempt = Some(Attempt {
             wanted,
             at: Instant::now(),
-            is_running: true,
-            is_over: false,
+            state: AttemptState::Running,
             fault: None,
         });
     }
@@ -209,7 +242,7 @@ impl DeploymentStates {
     pub fn forget_attempt(&self, key: &ObjectKey) {
         let mut entries = self.0.lock();
         if let Some(attempt) = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut()) {
-            attempt.is_over = true;
+            attempt.state = attempt.state.succeeded();
         }
     }
 
@@ -217,10 +250,10 @@ impl DeploymentStates {
     pub fn fail_attempt(&self, key: &ObjectKey, fault: Option<Fault>) -> bool {
         let mut entries = self.0.lock();
         let attempt = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut());
-        let Some(attempt) = attempt.filter(|attempt| attempt.is_running) else {
+        let Some(attempt) = attempt.filter(|attempt| attempt.state.is_running()) else {
             return false;
         };
-        (attempt.is_over, attempt.at, attempt.fault) = (false, Instant::now(), fault);
+        (attempt.state, attempt.at, attempt.fault) = (AttemptState::Running, Instant::now(), fault);
         true
     }
 
@@ -228,7 +261,7 @@ impl DeploymentStates {
     pub(crate) fn end_pass(&self, key: &ObjectKey) {
         let mut entries = self.0.lock();
         if let Some(attempt) = entries.get_mut(key).and_then(|entry| entry.attempt.as_mut()) {
-            attempt.is_running = false;
+            attempt.state = attempt.state.ended();
         }
     }
 
@@ -236,7 +269,7 @@ impl DeploymentStates {
     pub fn attempt_fault(&self, key: &ObjectKey) -> Option<Fault> {
         let entries = self.0.lock();
         let attempt = entries.get(key)?.attempt.as_ref()?;
-        attempt.fault.clone().filter(|_| !attempt.is_over)
+        attempt.fault.clone().filter(|_| attempt.state.has_failed())
     }
 
     /// Returns the knowledge of the last deployment, while nothing is deployed.

@@ -61,10 +61,15 @@ async fn keep(shared: Arc<Shared>, client: Client, cluster: Cluster) {
     let mut tasks = JoinSet::new();
     let defined = Arc::new(Notify::new());
     let (mut watches_definitions, mut after_change) = (false, AFTER_CHANGE.len());
-    let mut may_watch = false;
+    let (mut may_watch, mut is_logged) = (false, false);
     loop {
         if after_change >= AFTER_CHANGE.len() {
             may_watch = may_watch_everything(&cluster).await;
+            if !may_watch && !std::mem::replace(&mut is_logged, true) {
+                tracing::info!(
+                    "this account may not list and watch all kinds: passes that are due by their interval alone read their objects"
+                );
+            }
         }
         let kinds = match may_watch {
             true => cluster.recent_snapshot(Duration::from_millis(100)).await.ok(),

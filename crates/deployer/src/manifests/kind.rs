@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fmt::Debug, future::Future, sync::Arc, time::Duration};
 
 use api::{Fault, KubeConfig, Time};
-use apply::{AppliedSet, BatchOptions, CustomHealth, Owner, Pruned, Reconciled, WaitTarget};
+use apply::{AppliedSet, BatchOptions, CustomHealth, IgnoredFields, Owner, Pruned, Reconciled, WaitTarget};
 use futures::{FutureExt as _, future::BoxFuture};
 use objects::ObjectRef;
-use runtime::{ObjectKey, Outcome, Pass};
+use runtime::{EventDraft, ObjectKey, Outcome, Pass};
 use tree::Record;
 use yaml::Value;
 
@@ -73,6 +73,8 @@ pub struct ManifestSpec<'a> {
     pub force: bool,
     /// True if several objects of a stage are tried in a dry run before any of them is written.
     pub trial: bool,
+    /// True if all manifests are tried in a dry run before anything is written.
+    pub validate: bool,
     /// True if a list without manifests deletes all objects; otherwise it is an error.
     pub allow_empty: bool,
     /// True if the deployed objects are deleted with the object.
@@ -81,6 +83,14 @@ pub struct ManifestSpec<'a> {
     pub awaits_deletion: bool,
     pub account: Option<&'a str>,
     pub kube_config: Option<&'a KubeConfig>,
+    /// Name of the ConfigMap that describes a remote cluster, in place of a kubeconfig.
+    pub cluster_map: Option<&'a str>,
+}
+
+impl ManifestSpec<'_> {
+    pub(super) fn is_remote(&self) -> bool {
+        self.kube_config.is_some() || self.cluster_map.is_some()
+    }
 }
 
 /// The objects of a pass that was carried out.
@@ -89,6 +99,8 @@ pub struct Deployed {
     pub reconciled: Reconciled,
     /// Duration of the wait for ready objects.
     pub waited_for: Duration,
+    /// True if the changes were reported before a long wait.
+    pub is_reported: bool,
 }
 
 /// The results of a pass.
@@ -113,6 +125,8 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
     const FIELD_MANAGER: &'static str;
     /// The names of the two labels of each applied object, whose values are name and namespace of its owner.
     const OWNER_LABELS: (&'static str, &'static str);
+    /// See [`runtime::Reconciler::JOINS_EVENTS`].
+    const JOINS_EVENTS: bool = true;
 
     /// Reads the options of a deployment. Pure.
     fn spec(object: &Self::Object) -> ManifestSpec<'_>;
@@ -153,6 +167,23 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
         async { None }
     }
 
+    /// Returns the events about the changes of a deployment that are recorded before a long wait; none by default.
+    fn change_events(&self, source: &Self::Source, done: &Reconciled) -> Vec<EventDraft> {
+        let _ = (source, done);
+        Vec::new()
+    }
+
+    /// See [`crate::DeployKind::revision_events`].
+    fn revision_events(
+        &self,
+        object: &Self::Object,
+        source: &Self::Source,
+        took: Duration,
+    ) -> Vec<EventDraft> {
+        let _ = (object, source, took);
+        Vec::new()
+    }
+
     /// See [`crate::DeployKind::with_revision`]. Default: the status as it is.
     fn with_revision(&self, status: Self::Status, source: &Self::Source) -> Self::Status {
         let _ = source;
@@ -188,6 +219,23 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
 
     /// Returns the checks of health that the object brings itself. Default: none. Pure.
     fn custom_health(&self, object: &Self::Object) -> Option<Box<dyn CustomHealth>> {
+        let _ = object;
+        None
+    }
+
+    /// Describes the manifests that were refused in the dry run of [`ManifestSpec::validate`]. Pure.
+    fn refused(&self, tried: &AppliedSet, manifests: &Manifests) -> String {
+        let _ = manifests;
+        outcome::unapplied(tried)
+    }
+
+    /// Returns the ServiceAccount whose tokens are used for a [`ManifestSpec::cluster_map`] that names none; empty for none, which is the default.
+    fn default_kubeconfig_account(&self) -> &str {
+        ""
+    }
+
+    /// Returns the fields of applied objects that are left to others. Default: none. Pure.
+    fn ignored_fields(&self, object: &Self::Object) -> Option<Box<dyn IgnoredFields>> {
         let _ = object;
         None
     }

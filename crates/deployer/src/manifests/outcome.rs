@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{Class, ConditionStatus, Fault, Reason, Time, annotation, conditions::HasConditions as _};
-use apply::{Action, Halt, Pruned, Reconciled, SetWaited};
+use apply::{Action, AppliedSet, Halt, Pruned, Reconciled, SetWaited};
 use kube::ResourceExt as _;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
@@ -143,6 +143,14 @@ where
         events,
         fault,
     }
+}
+
+/// Describes the objects that could not be applied.
+pub(super) fn unapplied(applied: &AppliedSet) -> String {
+    let errors = applied.outcomes.iter();
+    let errors = errors.filter(|outcome| outcome.result.is_err());
+    let errors: Vec<String> = errors.map(ToString::to_string).collect();
+    message::quote(&errors)
 }
 
 /// Returns the reason and the text of the first failure; `None` if everything was done.

@@ -1,13 +1,50 @@
 //! The removal of the objects that a deleted object deployed.
 
-use api::{Fault, Reason};
+use api::{
+    Fault, Reason, condition_type,
+    conditions::{self, HasConditions as _},
+};
 use apply::{Confirmation, DeletionOptions, Membership, OrphanSearch, Pruned, SetWaited, delete_all};
-use runtime::{Pass, Severity};
+use kube::core::object::HasStatus as _;
+use runtime::{EventDraft, Pass, Severity};
 
 use super::{ManifestDeployer, ManifestKind, deletion, outcome};
-use crate::{RemovalFailure, removal::Remains};
+use crate::{RemovalFailure, parts::removal_event, removal::Remains, working};
+
+/// The reasons of Ready that events of a removal have, too.
+const REASONS: [Reason; 11] = [
+    Reason::ReconciliationSucceeded,
+    Reason::ReconciliationFailed,
+    Reason::Progressing,
+    Reason::BuildFailed,
+    Reason::PruneFailed,
+    Reason::ArtifactFailed,
+    Reason::HealthCheckFailed,
+    Reason::HealthCheckCanceled,
+    Reason::DependencyNotReady,
+    Reason::InvalidCELExpression,
+    Reason::AccessDenied,
+];
+
+/// Returns an event of a removal: as in the originals, with the reason of the condition Ready and the metadata of the last revision.
+fn event<K: ManifestKind>(status: Option<&K::Status>, severity: Severity, message: String) -> EventDraft {
+    let event = removal_event(severity, message);
+    let Some(status) = status else { return event };
+    let ready = conditions::get(status.conditions(), condition_type::READY);
+    let reason = ready.and_then(|ready| REASONS.into_iter().find(|one| one.as_str() == ready.reason));
+    EventDraft {
+        reason: reason.unwrap_or(event.reason),
+        metadata: K::event_metadata(status),
+        ..event
+    }
+}
 
 impl<K: ManifestKind> ManifestDeployer<K> {
+    fn report(&self, object: &K::Object, severity: Severity, message: String) {
+        let event = event::<K>(object.status(), severity, message);
+        self.parts.report_removal_by(object, event);
+    }
+
     /// Deletes the deployed objects, unless they are to stay.
     pub(super) async fn remove_deployed(&self, pass: &Pass<'_, K::Object>) -> Result<(), RemovalFailure<()>> {
         let (object, spec) = (pass.object, K::spec(pass.object));
@@ -17,15 +54,16 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         };
         if !spec.delete || spec.deploy.suspend || known.is_empty() {
             let left = "what was deployed stays: nothing is to be deleted";
-            self.parts
-                .report_removal(object, Severity::Trace, left.to_owned());
+            self.report(object, Severity::Trace, left.to_owned());
             return Ok(());
         }
         if let Some(why) = self.kind.stays(object, known).await? {
-            self.parts.report_removal(object, Severity::Error, why);
+            self.report(object, Severity::Error, why);
             return Ok(());
         }
-        let cluster = self.cluster(pass).await?;
+        let target = self.target(pass).await;
+        let target = target.map_err(|error| RemovalFailure::of_cluster(&error))?;
+        let cluster = working(&target.cluster, pass);
         let search = OrphanSearch {
             previous: Some(known),
             ..OrphanSearch::default()
@@ -42,14 +80,14 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         if is_deleted(&deleted) {
             let message = K::removed(&deleted);
             if !message.is_empty() {
-                self.parts.report_removal(object, Severity::Info, message);
+                self.report(object, Severity::Info, message);
             }
             if let Some(waited) = deleted.waited.as_ref().filter(|waited| !waited.is_ready()) {
                 let message = format!(
                     "failed to wait for resources termination: {}",
                     outcome::quoted(waited)
                 );
-                self.parts.report_removal(object, Severity::Error, message);
+                self.report(object, Severity::Error, message);
             }
             return Ok(());
         }
@@ -63,7 +101,7 @@ impl<K: ManifestKind> ManifestDeployer<K> {
             errors: errors.collect(),
             known,
         };
-        let own = spec.kube_config.is_none().then_some(pass.namespace);
+        let own = (!spec.is_remote()).then_some(pass.namespace);
         Err(RemovalFailure {
             left: remains.left(),
             denied: remains.left_for_lack_of_rights(own),

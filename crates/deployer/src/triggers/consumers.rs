@@ -7,7 +7,10 @@ use std::{
 
 use runtime::ObjectKey;
 
-use super::known::{Change, Effect, Known};
+use super::{
+    configs::ConfigId,
+    known::{Change, Effect, Known},
+};
 use crate::{Links, SourceId};
 
 /// All known consumers. Each lookup and each change costs as much as the objects that are concerned, not as all.
@@ -16,6 +19,7 @@ pub(super) struct Consumers {
     known: Known<Links>,
     by_source: HashMap<SourceId, HashSet<ObjectKey>>,
     by_dependency: HashMap<ObjectKey, HashSet<ObjectKey>>,
+    by_config: HashMap<ConfigId, HashSet<ObjectKey>>,
 }
 
 impl Consumers {
@@ -29,7 +33,10 @@ impl Consumers {
                 None
             }
             Effect::Changed { key, before, now } => {
-                if before.source != now.source || before.dependencies != now.dependencies {
+                let is_moved = before.source != now.source
+                    || before.dependencies != now.dependencies
+                    || before.configs != now.configs;
+                if is_moved {
                     self.unlink(&key, &before);
                 }
                 self.link(&key, &now);
@@ -48,12 +55,19 @@ impl Consumers {
         self.by_dependency.get(dependency).into_iter().flatten()
     }
 
+    pub(super) fn of_config(&self, config: &ConfigId) -> impl Iterator<Item = &ObjectKey> {
+        self.by_config.get(config).into_iter().flatten()
+    }
+
     fn link(&mut self, key: &ObjectKey, links: &Links) {
         if let Some(source) = &links.source {
             add(&mut self.by_source, source, key);
         }
         for dependency in &links.dependencies {
             add(&mut self.by_dependency, dependency, key);
+        }
+        for config in &links.configs {
+            add(&mut self.by_config, config, key);
         }
     }
 
@@ -63,6 +77,9 @@ impl Consumers {
         }
         for dependency in &links.dependencies {
             remove(&mut self.by_dependency, dependency, key);
+        }
+        for config in &links.configs {
+            remove(&mut self.by_config, config, key);
         }
     }
 }

@@ -7,6 +7,7 @@ use kube::core::DynamicObject;
 use runtime::{ObjectKey, Trigger};
 
 use super::{
+    configs::{ConfigId, ConfigKind},
     consumers::Consumers,
     known::{Change, Effect, Known},
 };
@@ -17,6 +18,8 @@ use crate::{Links, SourceId, SourceKind};
 pub(super) enum Observation {
     Source(SourceKind, Change<Offer>),
     Consumer(Change<Links>),
+    /// The state is the version.
+    Config(ConfigKind, Change<String>),
 }
 
 /// The artifact that a source offers, as far as it tells news from old.
@@ -43,6 +46,7 @@ impl Offer {
 pub(super) struct Index {
     sources: HashMap<SourceKind, Known<Offer>>,
     consumers: Consumers,
+    configs: HashMap<ConfigKind, Known<String>>,
 }
 
 impl Index {
@@ -51,6 +55,7 @@ impl Index {
         match observation {
             Observation::Source(kind, change) => self.source_changed(kind, change),
             Observation::Consumer(change) => self.consumer_changed(change),
+            Observation::Config(kind, change) => self.config_changed(kind, change),
         }
     }
 
@@ -69,6 +74,21 @@ impl Index {
         } else {
             Vec::new()
         }
+    }
+
+    fn config_changed(&mut self, kind: ConfigKind, change: Change<String>) -> Vec<Trigger> {
+        let changed: Vec<ObjectKey> = match self.configs.entry(kind).or_default().apply(change) {
+            Effect::Changed { before, now, .. } if before == now => Vec::new(),
+            Effect::Changed { key, .. } => vec![key],
+            Effect::Gone(gone) => gone.into_iter().map(|(key, _)| key).collect(),
+        };
+        let readers = changed.into_iter().flat_map(|key| {
+            let id = ConfigId { kind, key };
+            let readers = self.consumers.of_config(&id);
+            readers.cloned().collect::<Vec<_>>()
+        });
+        let trigger = |key| Trigger { key, supersede: true };
+        readers.map(trigger).collect()
     }
 
     fn consumer_changed(&mut self, change: Change<Links>) -> Vec<Trigger> {
@@ -259,6 +279,39 @@ mod tests {
         index.apply(Observation::Consumer(Change::Deleted(key("shop"))));
         index.apply(db(false, "2"));
         assert_eq!(index.apply(db(true, "2")), []);
+    }
+
+    #[test]
+    fn changed_settings_wake_the_objects_that_read_them() {
+        let mut index = Index::default();
+        let config = |kind, name: &str| ConfigId { kind, key: key(name) };
+        let (map, secret) = (ConfigKind::ConfigMap, ConfigKind::Secret);
+        index.apply(consumer("shop", |links| {
+            links.configs = vec![config(map, "vars"), config(secret, "keys")];
+        }));
+        index.apply(consumer("other", |links| {
+            links.configs = vec![config(map, "keys")];
+        }));
+        let exists = |kind, name: &str, version: &str| {
+            Observation::Config(kind, Change::Exists(key(name), version.to_owned()))
+        };
+        let shop = [("shop".to_owned(), true)];
+        assert_eq!(
+            names(index.apply(exists(map, "vars", "1"))),
+            shop,
+            "it may be new"
+        );
+        assert_eq!(index.apply(exists(map, "vars", "1")), [], "as before");
+        assert_eq!(names(index.apply(exists(map, "vars", "2"))), shop);
+        assert_eq!(names(index.apply(exists(secret, "keys", "1"))), shop);
+        assert_eq!(index.apply(exists(map, "none", "1")), []);
+        let deleted = Observation::Config(secret, Change::Deleted(key("keys")));
+        assert_eq!(names(index.apply(deleted)), shop);
+        assert_eq!(index.apply(Observation::Config(map, Change::ListStarted)), []);
+        let gone = names(index.apply(Observation::Config(map, Change::ListDone)));
+        assert_eq!(gone, shop, "a new list doesn't show it");
+        index.apply(consumer("shop", |_| {}));
+        assert_eq!(index.apply(exists(map, "vars", "3")), []);
     }
 
     #[test]

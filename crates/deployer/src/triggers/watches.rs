@@ -10,7 +10,7 @@ use kube::{
     Api, Client,
     runtime::watcher::{self, Event, watcher},
 };
-use runtime::watch_backoff::rest_after_errors;
+use runtime::watch_backoff::{RELIST, relisted, rest_after_errors};
 
 use super::watched::{Watched, WatchedFields};
 use crate::{SourceKind, objects, sources::served};
@@ -60,13 +60,13 @@ pub(super) fn sources<F: WatchedFields>(
         .boxed()
 }
 
-/// Watches objects for as long as their kind is served.
+/// Watches objects for as long as their kind is served, and lists them again now and then.
 pub(super) fn watch<F: WatchedFields>(
     api: Api<Watched<F>>,
     kind: String,
 ) -> BoxStream<'static, Event<Watched<F>>> {
-    let events = rest_after_errors(watcher(api, watcher::Config::default()));
-    events
+    let make = move || rest_after_errors(watcher(api.clone(), watcher::Config::default()));
+    relisted(make, RELIST)
         .inspect_err(move |error| {
             tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
         })

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, controller::Launch, ready};
 
 /// Timeout of every wait, long enough for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub(crate) struct TestNamespace {
     plane: &'static ControlPlane,
