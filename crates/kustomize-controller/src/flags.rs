@@ -8,14 +8,6 @@ use runtime::flags::{Idle, idle};
 
 pub use gates::{FeatureGates, InvalidGate};
 
-/// A flag whose wish can't be fulfilled: the process doesn't start, because working without it might not be safe.
-#[derive(Debug, thiserror::Error)]
-#[error("{flag} is not supported: {why}")]
-pub struct UnsupportedFlag {
-    flag: &'static str,
-    why: &'static str,
-}
-
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
 #[derive(Debug, Clone, Args)]
 pub struct Flags {
@@ -39,7 +31,7 @@ pub struct Flags {
     #[arg(long, default_value = "")]
     pub default_decryption_service_account: String,
 
-    /// Accepted for compatibility: spec.kubeConfig.configMapRef is refused.
+    /// Service account whose tokens are used for a cluster of spec.kubeConfig.configMapRef whose ConfigMap names none.
     #[arg(long, default_value = "")]
     pub default_kubeconfig_service_account: String,
 
@@ -47,7 +39,8 @@ pub struct Flags {
     #[arg(long, default_value = "")]
     pub sops_age_secret: String,
 
-    /// Not supported: the process doesn't start with it.
+    /// Name of a ConfigMap in the namespace of this controller with the servers of Vault (address, loginPath) that service accounts of
+    /// decryptions may log in to.
     #[arg(long, default_value = "")]
     pub sops_vault_configmap: String,
 
@@ -68,9 +61,9 @@ pub struct Flags {
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub insecure_kubeconfig_exec: bool,
 
-    /// Accepted for compatibility: ConfigMaps and Secrets are read at each interval.
-    #[arg(long)]
-    pub watch_configs_label_selector: Option<String>,
+    /// Labels of the ConfigMaps and Secrets whose changes reconcile the objects that refer to them at once. An empty one selects all.
+    #[arg(long, default_value = "reconcile.fluxcd.io/watch=Enabled", value_name = "SELECTOR", value_parser = selector)]
+    pub watch_configs_label_selector: String,
 
     /// Accepted for compatibility.
     #[arg(long)]
@@ -89,22 +82,6 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Refuses flags whose wish can't be fulfilled.
-    ///
-    /// # Errors
-    /// If one is set.
-    pub fn check(&self) -> Result<(), UnsupportedFlag> {
-        let refused = [(
-            "--sops-vault-configmap",
-            !self.sops_vault_configmap.is_empty(),
-            "give the token of Vault in the Secret of spec.decryption.secretRef",
-        )];
-        match refused.into_iter().find(|(_, given, _)| *given) {
-            Some((flag, _, why)) => Err(UnsupportedFlag { flag, why }),
-            None => Ok(()),
-        }
-    }
-
     /// Returns the groups and kinds of the custom stage.
     #[must_use]
     pub fn custom_stage(&self) -> Vec<(String, String)> {
@@ -117,6 +94,13 @@ impl Flags {
         split
             .map(|(group, kind)| (group.to_owned(), kind.to_owned()))
             .collect()
+    }
+
+    /// Returns the selector of the ConfigMaps and Secrets to watch; `None` if none are.
+    #[must_use]
+    pub fn watched_configs(&self) -> Option<&str> {
+        let selector = self.watch_configs_label_selector.as_str();
+        self.feature_gates.config_watchers.then_some(selector)
     }
 
     #[must_use]
@@ -133,19 +117,9 @@ impl Flags {
                 "a download is tried again until a third of the time of its pass is over",
             ),
             (
-                "--default-kubeconfig-service-account",
-                !self.default_kubeconfig_service_account.is_empty(),
-                "spec.kubeConfig.configMapRef is refused",
-            ),
-            (
                 "--insecure-kubeconfig-exec",
                 self.insecure_kubeconfig_exec,
                 "no program is ever run",
-            ),
-            (
-                "--watch-configs-label-selector",
-                self.watch_configs_label_selector.is_some(),
-                "ConfigMaps and Secrets are read at each interval",
             ),
             (
                 "--token-cache-max-size",
@@ -161,6 +135,11 @@ impl Flags {
         all.extend(self.feature_gates.idle());
         all
     }
+}
+
+/// Reads a flag that selects objects by their labels.
+fn selector(text: &str) -> Result<String, kustomize::InvalidSelector> {
+    kustomize::LabelSelector::parse(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]
@@ -186,11 +165,13 @@ mod tests {
         "limit-artifact-entries",
         "no-remote-bases",
         "default-decryption-service-account",
+        "default-kubeconfig-service-account",
         "sops-age-secret",
         "sops-vault-configmap",
         "override-manager",
         "override-manager-before-dry-run",
         "custom-apply-stage-kinds",
+        "watch-configs-label-selector",
         "limit-file-bytes",
         "limit-rendered-bytes",
         "limit-objects",
@@ -203,9 +184,7 @@ mod tests {
     const IDLE: &[(&str, &str)] = &[
         ("concurrent-ssa", "8"),
         ("http-retry", "3"),
-        ("default-kubeconfig-service-account", "a"),
         ("insecure-kubeconfig-exec", "true"),
-        ("watch-configs-label-selector", "a=b"),
         ("token-cache-max-size", "7"),
         ("token-cache-max-duration", "1h"),
         ("feature-gates", "CacheSecretsAndConfigMaps=true"),
@@ -233,6 +212,7 @@ mod tests {
             "--log-level=debug",
             "--feature-gates=ExternalArtifact=true,StrictPostBuildSubstitutions=false",
             "--no-cross-namespace-refs",
+            "--watch-configs-label-selector=owner!=helm",
             "--default-service-account=default",
             "--custom-apply-stage-kinds=rbac.authorization.k8s.io/RoleBinding,/ConfigMap",
         ])
@@ -245,14 +225,9 @@ mod tests {
                 (String::new(), "ConfigMap".to_owned()),
             ]
         );
-        assert!(cli.own.check().is_ok());
-        let vault =
-            Cli::try_parse_from(["kustomize-controller", "--sops-vault-configmap=a"]).expect("parses");
-        let error = vault.own.check().expect_err("not supported").to_string();
-        assert!(
-            error.starts_with("--sops-vault-configmap is not supported"),
-            "{error}"
-        );
+        assert_eq!(cli.own.watched_configs(), Some("owner!=helm"));
+        let invalid = ["kustomize-controller", "--watch-configs-label-selector=a=b=c"];
+        assert!(Cli::try_parse_from(invalid).is_err());
     }
 
     #[test]

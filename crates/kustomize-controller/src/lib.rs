@@ -5,7 +5,7 @@ pub mod kinds;
 
 use clap::Parser;
 use deployer::{DeployReconciler, manifests::ManifestDeployer};
-use runtime::{CommonFlags, Context, EventsFlags, RunOptions, run_kind};
+use runtime::{CommonFlags, Context, EventsFlags, Reconciler, RunOptions, run_kind};
 
 use flags::Flags;
 use kinds::kustomization;
@@ -42,9 +42,17 @@ pub fn spec(cli: &Cli) -> runtime::Spec {
 /// Runs until the process ends.
 ///
 /// # Errors
-/// If a flag asks for something that is not supported, or the directory for artifacts can't be created.
+/// If the directory for artifacts can't be created.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
-    flags.check()?;
+    run_within(ctx, flags, |kustomizations| kustomizations).await
+}
+
+/// Does the same as [`run`] with another reconciler around the kind.
+pub async fn run_within<R: Reconciler>(
+    ctx: Context,
+    flags: Flags,
+    within: impl FnOnce(DeployReconciler<ManifestDeployer<kustomization::Kustomizations>>) -> R,
+) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     let (kind, parts) = kustomization::Kustomizations::start(&ctx, &flags)?;
     let options = RunOptions {
@@ -52,5 +60,5 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         ..RunOptions::default()
     };
     let reconciler = DeployReconciler::new(ManifestDeployer::new(kind, parts));
-    Ok(run_kind(&ctx, reconciler, options).await?)
+    Ok(run_kind(&ctx, within(reconciler), options).await?)
 }

@@ -51,3 +51,4 @@ pub use options::{
     CallbackError, Chart, Fetch, Fetched, InflateChart, LoadRestriction, OpenApi, Options, Profile,
     SortOrder, Warning,
 };
+pub use selector::{InvalidSelector, LabelSelector};

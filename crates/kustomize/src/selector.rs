@@ -9,7 +9,7 @@ use std::sync::Arc;
 use go::regexp::Regexp;
 use tree::TreePath;
 
-pub(crate) use label::{InvalidSelector, LabelSelector};
+pub use label::{InvalidSelector, LabelSelector};
 
 use crate::{
     Error,

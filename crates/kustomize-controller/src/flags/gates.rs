@@ -11,12 +11,10 @@ pub enum InvalidGate {
     Syntax(String),
     #[error("unrecognized feature gate: {0}")]
     Unknown(String),
-    #[error("the feature gate {0} is not supported")]
-    Unsupported(&'static str),
 }
 
 /// Gates that are accepted without effect, with the reason.
-const IDLE: [(&str, &str); 8] = [
+const IDLE: [(&str, &str); 6] = [
     (
         "CacheSecretsAndConfigMaps",
         "the objects that a build read are compared by their versions",
@@ -27,17 +25,12 @@ const IDLE: [(&str, &str); 8] = [
         "CancelHealthCheckOnNewRevision",
         "a wait always ends when there is something newer to apply",
     ),
-    ("DisableConfigWatchers", "ConfigMaps and Secrets are not watched"),
     ("GroupChangeLog", "changes are logged with their events"),
     (
         "MigrateAPIVersion",
         "managed fields of other versions are left as they are",
     ),
-    ("ObjectLevelWorkloadIdentity", "it is always on"),
 ];
-/// Gates that change the result, so that they are refused if they are on.
-const UNSUPPORTED: [&str; 1] = ["AdditiveCELDependencyCheck"];
-
 /// The state of the feature gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
@@ -50,6 +43,12 @@ pub struct FeatureGates {
     pub fail_fast: bool,
     /// A successful pass reports the state of its commit.
     pub commit_status_event: bool,
+    /// ConfigMaps and Secrets with variables, keys and kubeconfigs are watched.
+    pub config_watchers: bool,
+    /// A dependency with a `readyExpr` has to be ready by its status, too.
+    pub additive_expressions: bool,
+    /// Service accounts of objects may have cloud identities. On by default, as it always is since release 1.10 of the original.
+    pub object_identities: bool,
     idle: Vec<Idle>,
 }
 
@@ -60,6 +59,9 @@ impl Default for FeatureGates {
             external_artifact: false,
             fail_fast: true,
             commit_status_event: true,
+            config_watchers: true,
+            additive_expressions: false,
+            object_identities: true,
             idle: Vec::new(),
         }
     }
@@ -76,13 +78,12 @@ impl FeatureGates {
             "ExternalArtifact" => self.external_artifact = on,
             "DisableFailFastBehavior" => self.fail_fast = !on,
             "DisableCommitStatusEvent" => self.commit_status_event = !on,
+            "ObjectLevelWorkloadIdentity" => self.object_identities = on,
+            "AdditiveCELDependencyCheck" => self.additive_expressions = on,
+            "DisableConfigWatchers" => self.config_watchers = !on,
             _ => {
                 if let Some((_, why)) = IDLE.iter().find(|(idle, _)| *idle == name) {
                     self.idle.push(("--feature-gates", why));
-                } else if let Some(unsupported) = UNSUPPORTED.iter().find(|one| **one == name) {
-                    if on {
-                        return Err(InvalidGate::Unsupported(unsupported));
-                    }
                 } else {
                     return Err(InvalidGate::Unknown(name.to_owned()));
                 }
@@ -128,17 +129,28 @@ mod tests {
                 "GroupChangeLog",
                 "'GroupChangeLog' is not of the form NAME=true or NAME=false",
             ),
-            (
-                "AdditiveCELDependencyCheck=true",
-                "the feature gate AdditiveCELDependencyCheck is not supported",
-            ),
         ] {
             let found = text.parse::<FeatureGates>().unwrap_err();
             assert_eq!(found.to_string(), error);
         }
-        assert_eq!(
-            "AdditiveCELDependencyCheck=false".parse(),
-            Ok(FeatureGates::default())
-        );
+        for (text, watches, additive) in [
+            ("", true, false),
+            (
+                "AdditiveCELDependencyCheck=true,DisableConfigWatchers=true",
+                false,
+                true,
+            ),
+            (
+                "AdditiveCELDependencyCheck=false,DisableConfigWatchers=false",
+                true,
+                false,
+            ),
+        ] {
+            let gates: FeatureGates = text.parse().unwrap();
+            assert_eq!(
+                (gates.config_watchers, gates.additive_expressions),
+                (watches, additive)
+            );
+        }
     }
 }

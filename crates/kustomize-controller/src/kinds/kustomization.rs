@@ -2,46 +2,40 @@
 //!
 //! - `spec` refuses fields that are invalid or not supported, and has the values with their defaults (pure);
 //! - `consumer` names the references of an object;
-//! - `overlay` makes the kustomization.yaml that is built (pure), `build` builds it, `decrypt` opens encrypted files and Secrets, `variables`
-//!   reads variables, `substitute` and `objects` make the manifests of the built objects (pure);
-//! - `owner` has the annotations that are obeyed, and the managers that are taken over;
+//! - `build` reads files, variables and keys for a [`kustomization::Build`], by `reads` and `vault`, and runs it;
+//! - `owner` has the managers that are taken over;
 //! - `health` has the objects that are waited for, and the expressions that decide about them;
 //! - `status` and `events` make the status and the events (pure).
 
 mod build;
 mod consumer;
-mod decrypt;
 mod events;
 mod health;
-mod objects;
-mod overlay;
 mod owner;
+mod reads;
 mod spec;
 mod status;
-mod substitute;
-mod variables;
+mod vault;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use ::objects::ObjectRef;
 use api::{Fault, GoDuration, KubeConfig, Reason, Time, finalizer, kustomize};
-use apply::{AppliedSet, BatchOptions, CustomHealth, Owner, Pruned, WaitTarget};
+use apply::{AppliedSet, BatchOptions, CustomHealth, IgnoredFields, Owner, Pruned, WaitTarget};
 use deployer::{
     Consumer as _, DeploySpec, Inputs, NewRevision, Parts, References, SourceArtifact,
     manifests::{ManifestKind, ManifestSpec, Manifests, Report},
 };
 use futures::stream::BoxStream;
 use kube::ResourceExt as _;
-use runtime::{Context, ObjectKey, Outcome, Pass, Trigger, client::describe, scratch};
+use kustomization::{FIELD_MANAGER, IgnoreRules, OWNER_LABELS, variables};
+use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Trigger, client::describe, scratch};
 
 use crate::flags::{FeatureGates, Flags};
 use consumer::KustomizationConsumer;
 
-/// The labels of applied objects with name and namespace of their Kustomization.
-pub(crate) const OWNER_LABELS: (&str, &str) = (
-    "kustomize.toolkit.fluxcd.io/name",
-    "kustomize.toolkit.fluxcd.io/namespace",
-);
+/// Start of the message about an artifact that is being replaced.
+const NOT_READY: &str = "Source is not ready";
 /// Part of the timeout that a download may take.
 const DOWNLOAD: u32 = 3;
 
@@ -55,8 +49,12 @@ pub struct Kustomizations {
     custom_stage: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     takeover: ::objects::takeover::Takeover,
     no_remote_bases: bool,
+    /// Selector of the ConfigMaps and Secrets that are watched.
+    watched_configs: Option<String>,
     sops_age_secret: String,
+    sops_vault_configmap: String,
     default_decryption_account: String,
+    default_kubeconfig_account: String,
 }
 
 impl Kustomizations {
@@ -72,23 +70,28 @@ impl Kustomizations {
         let clusters = Arc::clone(&parts.clusters);
         let custom = flags.custom_stage().into_iter();
         let kind = Self {
-            references: References::new(ctx, &flags.references, &dir, limits, clusters)?,
+            references: References::new(ctx, &flags.references, &dir, limits, clusters)?
+                .with_additive_expressions(flags.feature_gates.additive_expressions),
             parts: parts.clone(),
             gates: flags.feature_gates.clone(),
             limits: flags.render.limits(),
             custom_stage: custom.map(|(group, kind)| (group.into(), kind.into())).collect(),
             takeover: owner::takeover(flags),
             no_remote_bases: flags.no_remote_bases,
+            watched_configs: flags.watched_configs().map(str::to_owned),
             sops_age_secret: flags.sops_age_secret.clone(),
+            sops_vault_configmap: flags.sops_vault_configmap.clone(),
             default_decryption_account: flags.default_decryption_service_account.clone(),
+            default_kubeconfig_account: flags.default_kubeconfig_service_account.clone(),
         };
         Ok((kind, parts))
     }
 
-    /// Wakes objects when their sources and dependencies change.
+    /// Wakes objects when their sources, dependencies and labelled settings change.
     #[must_use]
     pub fn triggers(&self, ctx: &Context) -> BoxStream<'static, Trigger> {
-        deployer::triggers::<KustomizationConsumer>(ctx, self.references.offered())
+        let configs = self.watched_configs.as_deref();
+        deployer::triggers::<KustomizationConsumer>(ctx, self.references.offered(), configs)
     }
 
     async fn newest_artifact(&self, object: &kustomize::Kustomization) -> Result<SourceArtifact, Fault> {
@@ -114,11 +117,25 @@ impl Kustomizations {
         artifact: &SourceArtifact,
     ) -> Result<Arc<artifact::Unpacked>, Fault> {
         let limit = spec::timeout(&pass.object.spec) / DOWNLOAD;
-        let files = self.references.files(pass.object, artifact, limit, &pass.cancel);
+        let files = self
+            .references
+            .find_files(pass.object, artifact, limit, &pass.cancel);
         let files = pass.slot.waiting(files).await;
-        files.map_err(|fault| Fault {
-            reason: Reason::ArtifactFailed,
-            ..fault
+        files.map_err(|error| {
+            let why = match (error.is_missing(), error.is_changed()) {
+                (false, false) => {
+                    let fault = error.fault(spec::retry_interval(&pass.object.spec));
+                    return Fault {
+                        reason: Reason::ArtifactFailed,
+                        ..fault
+                    };
+                }
+                (true, _) => "artifact not found",
+                (false, true) => "artifact digest changed",
+            };
+            let delay = self.parts.ctx.flags().requeue_dependency;
+            let message = format!("{NOT_READY}, {why}, retrying in {}", GoDuration::from(delay));
+            Fault::wait(delay, Reason::ArtifactFailed, message)
         })
     }
 }
@@ -129,8 +146,9 @@ impl ManifestKind for Kustomizations {
     type Source = SourceArtifact;
 
     const FINALIZER: &'static str = finalizer::FLUX;
-    const FIELD_MANAGER: &'static str = "kustomize-controller";
+    const FIELD_MANAGER: &'static str = FIELD_MANAGER;
     const OWNER_LABELS: (&'static str, &'static str) = OWNER_LABELS;
+    const JOINS_EVENTS: bool = false;
 
     fn spec(object: &kustomize::Kustomization) -> ManifestSpec<'_> {
         let spec = &object.spec;
@@ -149,11 +167,13 @@ impl ManifestKind for Kustomizations {
             wait: spec.wait,
             force: spec.force,
             trial: true,
+            validate: matches!(spec.validation.as_deref(), Some("client" | "server")),
             allow_empty: true,
             delete: policy.deletes(spec.prune),
             awaits_deletion: policy == spec::DeletionPolicy::WaitForTermination,
             account: spec.service_account_name.as_deref(),
             kube_config: kube_config(object),
+            cluster_map: cluster_map(spec),
         }
     }
 
@@ -168,7 +188,7 @@ impl ManifestKind for Kustomizations {
 
     fn owner(&self, owner: Owner) -> Owner {
         Owner {
-            vocabulary: owner::vocabulary(),
+            vocabulary: kustomization::vocabulary(),
             takeover: self.takeover.clone(),
             ..owner
         }
@@ -190,24 +210,16 @@ impl ManifestKind for Kustomizations {
         pass: &Pass<'_, kustomize::Kustomization>,
         inputs: &Inputs<SourceArtifact>,
     ) -> Option<NewRevision<SourceArtifact>> {
-        let (object, last) = (pass.object, &inputs.own);
-        let record = inputs.record.clone()?;
-        let attempted = object.status.as_ref()?.last_attempted_revision.as_deref();
+        let object = pass.object;
         // Dependencies of the same source must have the new revision first.
-        if attempted != Some(last.revision()) || !object.spec.depends_on.is_empty() {
+        if !object.spec.depends_on.is_empty() {
             return None;
         }
-        let newest = self.references.newest_artifact(object, attempted);
-        let artifact = pass.slot.waiting(newest).await.ok()?;
-        if artifact.source != last.source || artifact.revision() == last.revision() {
-            return None;
-        }
-        let is_same = self.references.is_same_for(object, (last, &artifact), &record);
-        let files = match pass.slot.waiting(is_same).await {
-            true => None,
-            false => Some(self.files(pass, &artifact).await.ok()? as _),
-        };
-        Some(NewRevision { files, own: artifact })
+        let attempted = object.status.as_ref()?.last_attempted_revision.as_deref();
+        let known = (inputs.record.as_deref()?, attempted);
+        let limit = spec::timeout(&object.spec) / DOWNLOAD;
+        let newer = self.references.newer_artifact(pass, &inputs.own, known, limit);
+        newer.await
     }
 
     fn with_revision(
@@ -215,7 +227,25 @@ impl ManifestKind for Kustomizations {
         status: kustomize::KustomizationStatus,
         source: &SourceArtifact,
     ) -> kustomize::KustomizationStatus {
-        status::with_revision(status, source)
+        status::with_revision(status, source, &runtime::now())
+    }
+
+    fn change_events(&self, source: &SourceArtifact, done: &apply::Reconciled) -> Vec<EventDraft> {
+        status::changes(source, done).drafts
+    }
+
+    fn revision_events(
+        &self,
+        object: &kustomize::Kustomization,
+        source: &SourceArtifact,
+        took: Duration,
+    ) -> Vec<EventDraft> {
+        let event = status::revision_event(object, source, took);
+        self.gates
+            .commit_status_event
+            .then_some(event)
+            .into_iter()
+            .collect()
     }
 
     async fn source(&self, pass: &Pass<'_, kustomize::Kustomization>) -> Result<SourceArtifact, Fault> {
@@ -239,8 +269,22 @@ impl ManifestKind for Kustomizations {
 
     fn custom_health(&self, object: &kustomize::Kustomization) -> Option<Box<dyn CustomHealth>> {
         // Invalid expressions were refused before.
-        let checks = health::CelHealth::compile(&object.spec.health_check_exprs).ok()?;
+        let checks = kustomization::CelHealth::compile(&object.spec.health_check_exprs).ok()?;
         checks.map(|checks| Box::new(checks) as _)
+    }
+
+    fn refused(&self, tried: &AppliedSet, manifests: &Manifests) -> String {
+        variables::redact(&events::refused(&tried.outcomes), &manifests.hidden)
+    }
+
+    fn default_kubeconfig_account(&self) -> &str {
+        &self.default_kubeconfig_account
+    }
+
+    fn ignored_fields(&self, object: &kustomize::Kustomization) -> Option<Box<dyn IgnoredFields>> {
+        // Invalid rules were refused before.
+        let rules = IgnoreRules::compile(&object.spec.ignore).ok()?;
+        rules.map(|rules| Box::new(rules) as _)
     }
 
     fn fails_fast(&self) -> bool {
@@ -271,7 +315,12 @@ impl ManifestKind for Kustomizations {
         fault: &Fault,
         now: &Time,
     ) -> Outcome<kustomize::KustomizationStatus> {
-        status::failed(object, source, fault, now)
+        // A dependency is checked when the artifact is known: its event has the revision.
+        let known = match (source, fault.reason) {
+            (None, Reason::DependencyNotReady) => self.references.known_artifact(object),
+            _ => None,
+        };
+        status::failed(object, source.or(known.as_ref()), fault, now)
     }
 
     fn done(
@@ -280,7 +329,12 @@ impl ManifestKind for Kustomizations {
         report: &Report<'_, SourceArtifact>,
         now: &Time,
     ) -> Outcome<kustomize::KustomizationStatus> {
-        status::done(object, report, self.gates.commit_status_event, now)
+        // A watch notes the offer of a source before it interrupts.
+        let trigger = match self.references.still_offers(report.source) {
+            true => format!("Kustomization/{}", KustomizationConsumer::key(object)),
+            false => report.source.source.to_string(),
+        };
+        status::done(object, report, (self.gates.commit_status_event, &trigger), now)
     }
 
     fn event_metadata(status: &kustomize::KustomizationStatus) -> BTreeMap<String, String> {
@@ -328,4 +382,9 @@ impl ManifestKind for Kustomizations {
 
 fn kube_config(object: &kustomize::Kustomization) -> Option<&KubeConfig> {
     KustomizationConsumer::kube_config(object)
+}
+
+fn cluster_map(spec: &kustomize::KustomizationSpec) -> Option<&str> {
+    let map = spec.kube_config.as_ref()?.config_map_ref.as_ref()?;
+    Some(&map.name)
 }

@@ -38,6 +38,8 @@ async fn objects_follow_their_source() -> Result<()> {
     assert_eq!(history.last_reconciled_status, "ReconciliationSucceeded");
     let created = format!("ConfigMap/{namespace}/a created\nConfigMap/{namespace}/b created");
     let event = fixture.told("shop", &created).await?;
+    assert_eq!(event.reason.as_deref(), Some("Progressing"));
+    let event = fixture.told("shop", "Reconciliation finished in ").await?;
     assert_eq!(event.reason.as_deref(), Some("ReconciliationSucceeded"));
     let annotations = event.metadata.annotations.unwrap_or_default();
     assert_eq!(annotations["kustomize.toolkit.fluxcd.io/revision"], first);
@@ -45,8 +47,6 @@ async fn objects_follow_their_source() -> Result<()> {
         annotations["kustomize.toolkit.fluxcd.io/originRevision"],
         "v1.0.0"
     );
-    let message = event.message.unwrap_or_default();
-    assert!(message.contains("Reconciliation finished in "), "{message}");
     assert_eq!(annotations["kustomize.toolkit.fluxcd.io/commit_status"], "update");
     let labels = fixture.maps().get("a").await?.labels().clone();
     assert_eq!(labels["kustomize.toolkit.fluxcd.io/name"], "shop");
@@ -156,6 +156,9 @@ async fn annotations_exempt_objects() -> Result<()> {
     fixture.remove("shop").await?;
     let values = fixture.values("shop").await?;
     assert_eq!(values.into_keys().collect::<Vec<_>>(), ["stays"]);
+    let skipped = format!("ConfigMap/{}/stays skipped", fixture.namespace);
+    let event = fixture.told("shop", &skipped).await?.message.unwrap_or_default();
+    assert!(event.contains("/plain deleted\n"), "{event}");
     Ok(())
 }
 

@@ -85,8 +85,8 @@ async fn invalid_objects_stall() -> Result<()> {
         ),
         (
             "ignored",
-            json!({ "ignore": [{ "paths": ["/spec/replicas"] }] }),
-            "UnsupportedField",
+            json!({ "ignore": [{ "paths": ["spec/replicas"] }] }),
+            "InvalidSpec",
         ),
         (
             "owner",

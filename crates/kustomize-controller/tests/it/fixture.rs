@@ -22,16 +22,19 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Controller, Options, WebServer, eventually, wait_for, wait_gone, web::Page};
+use testkit::{
+    ControlPlane, Controller, FaultProxy, Options, WebServer, controller::Launch, eventually, wait_for,
+    wait_gone, web::Page,
+};
 use tokio::sync::OnceCell;
 use tree::{Budget, TreePath, ignore::Rules};
 
 /// Timeout of every wait, for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
-async fn plane() -> Result<&'static ControlPlane> {
+pub(crate) async fn plane() -> Result<&'static ControlPlane> {
     PLANE
         .get_or_try_init(|| async {
             let plane = ControlPlane::start(Options::default()).await?;
@@ -63,9 +66,39 @@ impl Fixture {
         let plane = plane().await?;
         let namespace = plane.namespace(prefix).await?;
         let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+        Self::started(plane, namespace, &kubeconfig, flags).await
+    }
+
+    /// Starts a controller that reaches the API server by a proxy.
+    pub(crate) async fn by_proxy(prefix: &str, flags: &[&str]) -> Result<(Self, FaultProxy)> {
+        let plane = plane().await?;
+        let proxy = FaultProxy::start(plane)?;
+        let namespace = plane.namespace(prefix).await?;
+        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+        let kubeconfig = proxy.kubeconfig(&kubeconfig)?;
+        let fixture = Self::started(plane, namespace, &kubeconfig, flags).await?;
+        Ok((fixture, proxy))
+    }
+
+    pub(crate) async fn started(
+        plane: &'static ControlPlane,
+        namespace: String,
+        kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Result<Self> {
+        let launch = Controller::named("kustomize-controller").run_by(kubeconfig);
+        Self::launched(plane, namespace, launch, flags).await
+    }
+
+    /// Starts a controller that runs as the service account `controller` of the namespace.
+    pub(crate) async fn launched(
+        plane: &'static ControlPlane,
+        namespace: String,
+        launch: Launch,
+        flags: &[&str],
+    ) -> Result<Self> {
         grant(plane, &namespace, "controller").await?;
-        let mut launch = Controller::named("kustomize-controller")
-            .run_by(&kubeconfig)
+        let mut launch = launch
             .namespace(&namespace)
             .flag("--watch-all-namespaces=false")
             .flag("--requeue-dependency=1s");
@@ -265,14 +298,14 @@ pub(crate) async fn grant(plane: &ControlPlane, namespace: &str, account: &str) 
     plane.apply(binding).await.map(drop)
 }
 
-async fn set_artifact(api: &Api<DynamicObject>, name: &str, artifact: Value) -> Result<()> {
+pub(crate) async fn set_artifact(api: &Api<DynamicObject>, name: &str, artifact: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "status": { "artifact": artifact } }));
     let object = api.patch_status(name, &PatchParams::default(), &patch).await?;
     ensure!(object.name_any() == name);
     Ok(())
 }
 
-fn server() -> &'static Arc<WebServer> {
+pub(crate) fn server() -> &'static Arc<WebServer> {
     static SERVER: OnceLock<Arc<WebServer>> = OnceLock::new();
     SERVER.get_or_init(|| {
         let (send, receive) = std::sync::mpsc::channel();
@@ -292,7 +325,7 @@ fn server() -> &'static Arc<WebServer> {
     })
 }
 
-fn tarball(files: &[(&str, String)]) -> Result<(Vec<u8>, String)> {
+pub(crate) fn tarball(files: &[(&str, String)]) -> Result<(Vec<u8>, String)> {
     let mut items: BTreeMap<TreePath, Item<Option<String>>> = BTreeMap::new();
     for (path, content) in files {
         let path = TreePath::parse(path)?;

@@ -87,13 +87,30 @@ async fn new_revisions_end_waits() -> Result<()> {
         condition(object, "Healthy")["status"] == "Unknown" && status(object).inventory.is_some()
     })
     .await?;
+    // The changes are told before the wait, and only once.
+    let change = format!("GitRepository/{}/never created", fixture.namespace);
+    fixture.told("shop", &change).await?;
+    // Another spec ends the wait, and then another revision does.
+    fixture.edit("shop", json!({ "timeout": "11m" })).await?;
+    let canceled = "Health checks canceled due to new reconciliation triggered by";
+    let itself = format!("{canceled} Kustomization/{}/shop", fixture.namespace);
+    fixture.told("shop", &itself).await?;
+    wait_for(&fixture.objects(), "shop", "the next wait", TIMEOUT, |object| {
+        let healthy = condition(object, "Healthy");
+        healthy["status"] == "Unknown" && healthy["message"].to_string().contains("11m0s")
+    })
+    .await?;
     let second = fixture
         .offer("shop", &[("b.yaml", crate::fixture::map("b", "1"))])
         .await?;
+    let source = format!("{canceled} GitRepository/{}/shop", fixture.namespace);
+    fixture.told("shop", &source).await?;
     fixture.edit("shop", json!({ "healthChecks": [] })).await?;
     let applied = fixture.applied("shop", &second).await?;
     assert!(condition(&applied, "Healthy").is_null());
     assert_ne!(first, second);
+    fixture.told("shop", "Reconciliation finished in ").await?;
+    assert_eq!(fixture.told("shop", &change).await?.count, Some(1));
     Ok(())
 }
 

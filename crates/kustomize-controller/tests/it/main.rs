@@ -10,8 +10,15 @@
 
 mod applying;
 mod building;
+mod clouds;
 mod failing;
+mod faults;
+mod faulty_artifacts;
 mod fixture;
 mod health;
+mod panicking;
+mod recovering;
 mod removing;
+mod reporting;
 mod requests;
+mod settings;

@@ -7,10 +7,10 @@ use testkit::{audit, eventually};
 use crate::fixture::{Fixture, TIMEOUT, map};
 
 /// Number of requests for the first deployment of one object: its finalizer, its inventory (which a removal after a crash needs), the apply,
-/// the status and one Event.
-const CREATION: usize = 5;
-/// Number of requests for a new revision: the apply, the status and one Event.
-const PUSH: usize = 3;
+/// the status and two Events.
+const CREATION: usize = 6;
+/// Number of requests for a new revision: the apply, the status and two Events.
+const PUSH: usize = 4;
 
 /// Returns the requests of passes since a mark: all but the ones for the lease, and the lists that watches begin with.
 fn of_passes(fixture: &Fixture, mark: audit::Mark) -> Result<Vec<String>> {
@@ -28,12 +28,12 @@ fn of_passes(fixture: &Fixture, mark: audit::Mark) -> Result<Vec<String>> {
     Ok(lines.collect())
 }
 
-/// Waits for the Event that ends a deployment, and returns the requests since the mark.
+/// Waits for the two Events of a deployment, and returns the requests since the mark.
 async fn all_of(fixture: &Fixture, mark: audit::Mark) -> Result<Vec<String>> {
     eventually("the Event", TIMEOUT, || async {
         let requests = of_passes(fixture, mark)?;
         let events = requests.iter().filter(|request| request.contains("/events"));
-        ensure!(events.count() >= 1, "{requests:?}");
+        ensure!(events.count() >= 2, "{requests:?}");
         Ok(())
     })
     .await?;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The problem of a label selector, in the words of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct InvalidSelector(String);
+pub struct InvalidSelector(String);
 
 /// Requirements on a set of labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LabelSelector {
+pub struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
@@ -32,7 +32,10 @@ enum Test {
 
 impl LabelSelector {
     /// Parses a selector; an empty one selects everything.
-    pub(crate) fn parse(text: &str) -> Result<Self, InvalidSelector> {
+    ///
+    /// # Errors
+    /// If it is invalid.
+    pub fn parse(text: &str) -> Result<Self, InvalidSelector> {
         let mut parser = Parser {
             tokens: tokens(text)?,
             at: 0,
@@ -41,11 +44,13 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    pub(crate) fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+    #[must_use]
+    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements
             .iter()
             .all(|requirement| requirement.test.fits(labels.get(&requirement.key)))

@@ -5,104 +5,26 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use api::{
-    Fault, Reason,
-    kustomize::{Kustomization, KustomizationSpec},
-};
+use api::{Fault, Reason, kustomize::Kustomization};
 use bytes::Bytes;
 use deployer::{SourceArtifact, credentials::kms_role, manifests::Manifests};
 use kube::ResourceExt as _;
+use kustomization::{
+    Build, BuildError, LeftOut, ObjectError,
+    variables::{self, ReadConfigs as _},
+};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
-use limits::blocking::{self, Job};
+use limits::blocking;
 use remote::{RemoteFetcher, ServerAccess, SshConnections};
 use runtime::Pass;
 use secrets::Keys;
 use tokio::runtime::Handle;
-use tree::{Budget, Limits, Overlay, Recording, Tree, TreePath};
-use yaml::Value;
+use tree::{Budget, Recording, Tree as _, TreePath};
 
-use super::{
-    Kustomizations,
-    decrypt::{DecryptError, Decryptor},
-    objects::{self, ObjectError},
-    overlay::{self, OverlayError},
-    spec,
-    substitute::Substitution,
-    variables::{self, BuildReads, Variables},
-};
+use super::{Kustomizations, reads::BuildReads, spec};
 
 /// Part of the timeout that a build may take.
 const BUILD: u32 = 2;
-
-#[derive(Debug, thiserror::Error)]
-enum BuildError {
-    #[error(transparent)]
-    Overlay(#[from] OverlayError),
-    #[error("kustomize build failed: {0}")]
-    Kustomize(#[from] kustomize::Error),
-    #[error(transparent)]
-    Decrypt(#[from] DecryptError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Tree(#[from] tree::TreeError),
-}
-
-/// The inputs of a build.
-struct Build {
-    files: Arc<dyn Tree>,
-    dir: TreePath,
-    spec: KustomizationSpec,
-    keys: Option<Keys>,
-    variables: Variables,
-    strict: bool,
-    limits: Limits,
-    fetcher: Option<NotedFetcher>,
-    runtime: Handle,
-}
-
-impl Build {
-    fn run(&self, job: &Job) -> Result<Vec<Value>, BuildError> {
-        let budget = Budget::new(self.limits.clone())
-            .with_timeout(job.timeout)
-            .with_cancellation(Arc::clone(&job.cancelled));
-        let files = Overlay::new(Arc::clone(&self.files));
-        let (file, text) = overlay::kustomization(&files, &self.dir, &self.spec, &budget)?;
-        files.write(file, text)?;
-        let keys = self.keys.as_ref();
-        let decryptor = keys.map(|keys| Decryptor::new(keys, &budget, &self.runtime, job));
-        if let Some(decryptor) = &decryptor {
-            decryptor.sources(&files, &self.dir)?;
-        }
-        let options = kustomize::Options {
-            load_restriction: kustomize::LoadRestriction::None,
-            openapi: kustomize::OpenApi::Add,
-            fetch: self.fetcher.as_ref().map(|fetcher| fetcher as _),
-            ..kustomize::Options::default()
-        };
-        let mut built = Vec::new();
-        kustomize::build_each(&files, &self.dir, &options, &budget, |one| built.push(one.object))?;
-        let post_build = self.spec.post_build.as_ref();
-        let strategy = post_build.and_then(|post_build| post_build.substitute_strategy.as_deref());
-        let substitutes = !self.variables.values.is_empty() || strategy == Some("Always");
-        let substitution = Substitution {
-            variables: &self.variables.values,
-            strict: self.strict,
-        };
-        for object in &mut built {
-            objects::check(object)?;
-            let mut made = std::mem::take(object);
-            if let Some(decryptor) = &decryptor {
-                made = decryptor.object(made)?;
-            }
-            if substitutes {
-                made = objects::substituted(made, substitution, &budget)?;
-            }
-            *object = made;
-        }
-        Ok(objects::manifests(built, self.spec.common_metadata.as_ref())?)
-    }
-}
 
 /// Fetches remote bases, and notes that it did: no watch tells when these change.
 struct NotedFetcher {
@@ -153,13 +75,26 @@ impl Kustomizations {
             variables: variables.clone(),
             strict: self.gates.strict_substitutions,
             limits: self.limits.clone(),
-            fetcher: self.fetcher(&used),
+            fetcher: self.fetcher(&used).map(|fetcher| Box::new(fetcher) as _),
+            left_out: LeftOut::default(),
             runtime: Handle::current(),
         };
         let limit = spec::timeout(spec) / BUILD;
-        let job = blocking::run(pass.namespace, limit, &pass.cancel, move |job| build.run(job));
+        let job = blocking::run(pass.namespace, limit, &pass.cancel, move |job| {
+            build.manifests(job)
+        });
         let made = job.await.map_err(|error| failed(error.to_string()))?;
-        let objects = made.map_err(|error| failed(variables.redact(&error.to_string())))?;
+        let objects = made.map_err(|error| {
+            let fault = failed(variables.redact(&error.to_string()));
+            match error {
+                // The original finds it when it applies.
+                BuildError::Object(ObjectError::Encrypted(_)) => Fault {
+                    reason: Reason::ReconciliationFailed,
+                    ..fault
+                },
+                _ => fault,
+            }
+        })?;
         reads.has_others = used.load(Ordering::Relaxed);
         Ok(Manifests {
             objects,
@@ -205,6 +140,9 @@ impl Kustomizations {
             .filter(|name| !name.is_empty())
             .unwrap_or(&self.default_decryption_account);
         if !account.is_empty() {
+            if let Some(vault) = self.vault_account(&namespace, account, reads).await? {
+                keys.set_vault_account(Arc::new(vault));
+            }
             let deploying = object.spec.service_account_name.as_deref();
             let clusters = &self.parts.clusters;
             let role = kms_role(clusters, &namespace, Some(account), deploying, "").await;

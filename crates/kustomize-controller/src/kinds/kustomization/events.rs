@@ -54,18 +54,20 @@ fn changes(outcomes: &[ObjectOutcome]) -> impl Iterator<Item = String> {
 
 /// Describes the pruned objects, a line each; `None` if there are none.
 pub(super) fn pruned(done: &Reconciled) -> Option<String> {
-    let outcomes = done.pruned.iter().flat_map(|pruned| &pruned.outcomes);
-    let deleted = outcomes.filter(|outcome| matches!(outcome.result, Ok(true)));
-    lines(deleted.map(|outcome| format!("{} deleted", name(&outcome.reference))))
+    lines(done.pruned.iter().flat_map(deletions))
 }
 
 /// Describes the deleted objects of a deleted Kustomization, a line each.
 pub(super) fn deleted(pruned: &Pruned) -> String {
-    let deleted = pruned
-        .outcomes
-        .iter()
-        .filter(|outcome| matches!(outcome.result, Ok(true)));
-    lines(deleted.map(|outcome| format!("{} deleted", name(&outcome.reference)))).unwrap_or_default()
+    lines(deletions(pruned)).unwrap_or_default()
+}
+
+fn deletions(pruned: &Pruned) -> impl Iterator<Item = String> {
+    let outcomes = pruned.outcomes.iter();
+    let deleted = outcomes.filter(|outcome| matches!(outcome.result, Ok(true)));
+    let deleted = deleted.map(|outcome| format!("{} deleted", name(&outcome.reference)));
+    let skipped = pruned.skipped.iter();
+    deleted.chain(skipped.map(|reference| format!("{} skipped", name(reference))))
 }
 
 pub(super) fn unable_to_prune(inventory: &[ObjectRef]) -> String {
@@ -78,23 +80,38 @@ pub(super) fn unable_to_prune(inventory: &[ObjectRef]) -> String {
 
 /// Describes the objects that could not be applied, and the ones that were before.
 pub(super) fn unapplied(outcomes: &[ObjectOutcome]) -> String {
-    let failed = outcomes.iter().filter_map(|outcome| {
+    let text: Vec<String> = failures(outcomes).chain(changes(outcomes)).collect();
+    text.join("\n")
+}
+
+/// Describes the objects that a dry run refused, a line each.
+pub(super) fn refused(outcomes: &[ObjectOutcome]) -> String {
+    failures(outcomes).collect::<Vec<_>>().join("\n")
+}
+
+fn failures(outcomes: &[ObjectOutcome]) -> impl Iterator<Item = String> {
+    outcomes.iter().filter_map(|outcome| {
         let failed = outcome.result.as_ref().err()?;
         Some(failure(&outcome.reference, failed))
-    });
-    let mut text: Vec<String> = failed.collect();
-    text.extend(changes(outcomes));
-    text.join("\n")
+    })
 }
 
 fn failure(reference: &ObjectRef, failed: &FailedObject) -> String {
     let name = name(reference);
-    match failed.failure.as_ref() {
-        Failure::Apply(ApplyError::Cluster(cluster::Error::Api(error))) => {
-            format!("{name} dry-run failed ({}): {}", error.reason, error.message)
-        }
-        Failure::Apply(error) => format!("{name} dry-run failed: {error}"),
-        _ => format!("{name}: {failed}"),
+    let error = match failed.failure.as_ref() {
+        Failure::Apply(ApplyError::Cluster(error)) => error,
+        Failure::Read(error) => error,
+        Failure::Apply(error) => return format!("{name} dry-run failed: {error}"),
+        _ => return format!("{name}: {failed}"),
+    };
+    let cluster::Error::Api(error) = error else {
+        return format!("{name} dry-run failed: {error}");
+    };
+    let message = &error.message;
+    match (error.reason.as_str(), &reference.namespace) {
+        ("NotFound", None) => format!("{name} namespace not specified: {message}"),
+        ("NotFound", Some(_)) => format!("{name} not found: {message}"),
+        (reason, _) => format!("{name} dry-run failed ({reason}): {message}"),
     }
 }
 
@@ -118,6 +135,7 @@ pub(super) fn unready(waited: &SetWaited) -> String {
             .map(|(reference, health)| {
                 let text = format!("{} status: '{}'", name(reference), health.status);
                 match health.message.as_str() {
+                    _ if health.status == Status::NotFound => text,
                     "" => text,
                     message => format!("{text}: {message}"),
                 }

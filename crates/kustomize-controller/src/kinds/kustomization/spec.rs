@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use api::{
     Fault, Reason,
-    kustomize::{Kustomization, KustomizationSpec, ObjectSelector},
+    kustomize::{Kustomization, KustomizationSpec},
 };
 use deployer::{Consumer as _, SourceKind, schedule::MIN_INTERVAL};
 use kube::ResourceExt as _;
+use kustomization::{check, variables};
 
-use super::{OWNER_LABELS, consumer::KustomizationConsumer, health::CelHealth, variables};
+use super::consumer::KustomizationConsumer;
 use crate::flags::FeatureGates;
 
 /// Minimum timeout, and the difference of interval and default timeout.
@@ -66,121 +67,38 @@ pub(super) fn timeout(spec: &KustomizationSpec) -> Duration {
 /// Refuses fields that are invalid, not supported or blocked by flags.
 pub(super) fn check(object: &Kustomization, gates: &FeatureGates, confined: bool) -> Result<(), Fault> {
     let spec = &object.spec;
-    unsupported(spec)?;
-    enums(spec)?;
-    labels(spec)?;
-    components(spec)?;
+    identities(spec, gates)?;
+    check::fields(spec)?;
     source(object, gates, confined)?;
     names(spec)?;
     variables::check_names(spec)?;
-    deployer::check::<KustomizationConsumer>(object)?;
-    CelHealth::compile(&spec.health_check_exprs)
-        .map(drop)
-        .map_err(|error| {
-            let message = format!("Reconciliation failed terminally due to configuration error: {error}");
-            Fault::stall(Reason::InvalidCELExpression, message)
-        })
+    let references = deployer::check::<KustomizationConsumer>(object);
+    references.map_err(|fault| match fault.reason {
+        Reason::InvalidCELExpression => check::terminal(&fault.message),
+        _ => fault,
+    })?;
+    check::health_checks(spec)
 }
 
-fn unsupported(spec: &KustomizationSpec) -> Result<(), Fault> {
+fn identities(spec: &KustomizationSpec, gates: &FeatureGates) -> Result<(), Fault> {
+    if gates.object_identities {
+        return Ok(());
+    }
+    let account = spec
+        .decryption
+        .as_ref()
+        .map(|decryption| &decryption.service_account_name);
+    let account = account.is_some_and(|name| name.as_deref().is_some_and(|name| !name.is_empty()));
     let access = spec.kube_config.as_ref();
-    let config_map = access.and_then(|access| access.config_map_ref.as_ref());
-    if let Some(config_map) = config_map {
-        return Err(Fault::unsupported(
-            "spec.kubeConfig.configMapRef",
-            &config_map.name,
-        ));
-    }
-    if access.is_some_and(|access| access.secret.is_none()) {
-        let message = "spec.kubeConfig: exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef \
-                       must be specified";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
-    match spec.ignore.iter().flat_map(|rule| &rule.paths).next() {
-        Some(path) => Err(Fault::unsupported("spec.ignore", path)),
-        None => Ok(()),
-    }
-}
-
-/// Refuses values that an older schema may have let through.
-fn enums(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let post_build = spec.post_build.as_ref();
-    let given: [(&str, Option<&str>, &[&str]); 4] = [
-        (
-            "spec.deletionPolicy",
-            spec.deletion_policy.as_deref(),
-            &["MirrorPrune", "Delete", "WaitForTermination", "Orphan"],
-        ),
-        (
-            "spec.validation",
-            spec.validation.as_deref(),
-            &["none", "client", "server"],
-        ),
-        (
-            "spec.decryption.provider",
-            spec.decryption
-                .as_ref()
-                .map(|decryption| decryption.provider.as_str()),
-            &["sops"],
-        ),
-        (
-            "spec.postBuild.substituteStrategy",
-            post_build.and_then(|post_build| post_build.substitute_strategy.as_deref()),
-            &["WithVariables", "Always"],
-        ),
-    ];
-    for (path, value, known) in given {
-        if let Some(value) = value.filter(|value| !value.is_empty() && !known.contains(value)) {
-            return Err(Fault::unsupported(path, value));
-        }
-    }
-    let metadata = spec.build_metadata.iter();
-    let known = ["originAnnotations", "transformerAnnotations"];
-    match metadata
-        .into_iter()
-        .find(|value| !known.contains(&value.as_str()))
-    {
-        Some(value) => Err(Fault::unsupported("spec.buildMetadata", value)),
-        None => Ok(()),
-    }
-}
-
-/// Refuses the owner labels as common ones: an object with another's would belong to that.
-fn labels(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let labels = spec.common_metadata.as_ref().map(|metadata| &metadata.labels);
-    let owner = [OWNER_LABELS.0, OWNER_LABELS.1];
-    let found = owner
-        .into_iter()
-        .find(|name| labels.is_some_and(|labels| labels.contains_key(*name)));
-    found.map_or(Ok(()), |name| {
-        let message = format!(
-            "spec.commonMetadata.labels: {name}: this label names the Kustomization that an object belongs to: remove it"
-        );
-        Err(Fault::stall(Reason::InvalidSpec, message))
-    })
-}
-
-/// Refuses components outside of the source: paths that are absolute or climb above their start, and addresses.
-fn components(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let is_local = |path: &str| {
-        let mut depth = 0_i32;
-        let inside = path.split('/').all(|part| {
-            match part {
-                "" | "." => {}
-                ".." => depth -= 1,
-                _ => depth += 1,
-            }
-            depth >= 0
-        });
-        !path.is_empty() && !path.starts_with('/') && !path.contains("://") && inside
+    let (field, purpose) = match (account, access.and_then(|access| access.config_map_ref.as_ref())) {
+        (true, _) => ("spec.decryption.serviceAccountName", "decryption authentication"),
+        (false, Some(_)) => ("spec.kubeConfig.configMapRef", "the authentication at a cluster"),
+        (false, None) => return Ok(()),
     };
-    match spec.components.iter().find(|path| !is_local(path)) {
-        Some(path) => {
-            let message = format!("component path '{path}' must be local and relative");
-            Err(Fault::stall(Reason::BuildFailed, message))
-        }
-        None => Ok(()),
-    }
+    let message = format!(
+        "to use {field} for {purpose} please enable the ObjectLevelWorkloadIdentity feature gate in the controller"
+    );
+    Err(Fault::stall(Reason::FeatureGateDisabled, message))
 }
 
 fn source(object: &Kustomization, gates: &FeatureGates, confined: bool) -> Result<(), Fault> {
@@ -205,7 +123,13 @@ fn names(spec: &KustomizationSpec) -> Result<(), Fault> {
     let decryption = spec.decryption.as_ref();
     let secret = decryption.and_then(|decryption| decryption.secret_ref.as_ref());
     let account = decryption.and_then(|decryption| decryption.service_account_name.as_deref());
+    let map = spec.kube_config.as_ref();
+    let map = map.and_then(|access| access.config_map_ref.as_ref());
     let given = [
+        (
+            "spec.kubeConfig.configMapRef.name",
+            map.map(|map| map.name.as_str()),
+        ),
         (
             "spec.decryption.secretRef.name",
             secret.map(|secret| secret.name.as_str()),
@@ -230,11 +154,6 @@ fn names(spec: &KustomizationSpec) -> Result<(), Fault> {
         deployer::check_name(&format!("{path}.name"), &reference.name)?;
     }
     Ok(())
-}
-
-/// Returns the fields of a selector for a kustomization file.
-pub(super) fn selector(selector: &ObjectSelector) -> serde_json::Value {
-    serde_json::to_value(selector).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,12 +17,14 @@ use deployer::{
     message::{MESSAGE_BYTES, finished, limit},
 };
 use kube::ResourceExt as _;
+use kustomization::variables::redact;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
-use super::{events, spec, variables::redact};
+use super::{NOT_READY, events, spec};
 
 /// Metadata of an artifact that names the revision that it was made of.
 const ORIGIN: &str = "org.opencontainers.image.revision";
+const IN_PROGRESS: &str = "Reconciliation in progress";
 /// Delay before the next pass after one that something newer ended.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
@@ -56,19 +58,35 @@ fn handled(object: &Kustomization) -> KustomizationStatus {
 
 pub(super) fn progressing(object: &Kustomization, now: &Time) -> KustomizationStatus {
     let mut status = past(object);
-    let (text, conditions) = ("Reconciliation in progress", status.conditions.clone());
+    let conditions = status.conditions.clone();
     writer(&mut status, object, now)
-        .ready(ConditionStatus::Unknown, Reason::Progressing, text)
-        .reconciling(Reason::Progressing, text)
+        .ready(ConditionStatus::Unknown, Reason::Progressing, IN_PROGRESS)
+        .reconciling(Reason::Progressing, IN_PROGRESS)
         .finish(&conditions);
     status
+}
+
+/// Returns the message of the condition Reconciling during a step; it stays when the step fails, as in the original. `None` if the step is
+/// not known.
+fn progress(object: &Kustomization, revision: &str, failed: Reason) -> Option<String> {
+    let step = match failed {
+        Reason::ArtifactFailed => "Fetching manifests",
+        Reason::BuildFailed => "Building manifests",
+        Reason::HealthCheckFailed | Reason::HealthCheckCanceled => "Running health checks",
+        Reason::ReconciliationFailed | Reason::ValidationFailed | Reason::PruneFailed => "Detecting drift",
+        _ => return None,
+    };
+    let limit = GoDuration::from(spec::timeout(&object.spec));
+    Some(format!(
+        "{step} for revision {revision} with a timeout of {limit}"
+    ))
 }
 
 /// Returns the status while the applied objects are waited for.
 pub(super) fn waiting(object: &Kustomization, source: &SourceArtifact, now: &Time) -> KustomizationStatus {
     let mut status = past(object);
-    let (revision, limit) = (source.revision(), GoDuration::from(spec::timeout(&object.spec)));
-    let text = format!("Running health checks for revision {revision} with a timeout of {limit}");
+    let revision = source.revision();
+    let text = progress(object, revision, Reason::HealthCheckFailed).unwrap_or_default();
     status.last_attempted_revision = Some(revision.to_owned());
     let conditions = status.conditions.clone();
     let healthy = api::Condition::new(
@@ -81,7 +99,7 @@ pub(super) fn waiting(object: &Kustomization, source: &SourceArtifact, now: &Tim
     );
     conditions::set(&mut status.conditions, healthy);
     writer(&mut status, object, now)
-        .ready(ConditionStatus::Unknown, Reason::Progressing, &text)
+        .ready(ConditionStatus::Unknown, Reason::Progressing, IN_PROGRESS)
         .reconciling(Reason::Progressing, &text)
         .finish(&conditions);
     status
@@ -108,7 +126,8 @@ pub(super) fn failed(
         };
     }
     let mut status = handled(object);
-    if let Some(source) = source {
+    let is_attempt = !matches!(fault.reason, Reason::ArtifactFailed | Reason::DependencyNotReady);
+    if let Some(source) = source.filter(|_| is_attempt) {
         status.last_attempted_revision = Some(source.revision().to_owned());
     }
     let message = limit(fault.message.clone(), MESSAGE_BYTES);
@@ -117,14 +136,21 @@ pub(super) fn failed(
     match fault.class {
         Class::Stall => {
             writer.stalled(fault.reason, &message).finish(&conditions);
-            status.observed_generation = object.metadata.generation;
+            // The generation is observed when a flag or a gate allows it.
+            if !matches!(fault.reason, Reason::AccessDenied | Reason::FeatureGateDisabled) {
+                status.observed_generation = object.metadata.generation;
+            }
         }
-        _ => writer
-            .reconciling(Reason::ProgressingWithRetry, &message)
-            .finish(&conditions),
+        _ => {
+            let text = source.and_then(|source| progress(object, source.revision(), fault.reason));
+            writer
+                .reconciling(Reason::ProgressingWithRetry, text.as_ref().unwrap_or(&message))
+                .finish(&conditions);
+        }
     }
     // A source without an artifact is on its way.
-    let is_silent = fault.reason == Reason::ArtifactFailed && source.is_none();
+    let is_underway = source.is_none() || fault.message.starts_with(NOT_READY);
+    let is_silent = fault.reason == Reason::ArtifactFailed && is_underway;
     let is_news = is_ready_news(&conditions, &status.conditions);
     let (severity, text) = match (fault.reason, fault.class) {
         (Reason::DependencyNotReady, Class::Wait(delay)) => {
@@ -147,21 +173,30 @@ struct Failure {
     message: String,
     /// The message of the event, if it is another one.
     event: Option<String>,
+    /// The message of the condition Healthy, if it is another one.
+    healthy: Option<String>,
     severity: Severity,
     delay: Duration,
 }
 
+impl Failure {
+    /// Removes secret strings from the messages.
+    fn without(self, secrets: &[String]) -> Self {
+        Self {
+            message: redact(&self.message, secrets),
+            healthy: self.healthy.map(|message| redact(&message, secrets)),
+            ..self
+        }
+    }
+}
+
 /// Returns the first failure; `None` if everything was done.
-fn failure(
-    done: &Reconciled,
-    object: &Kustomization,
-    source: &SourceArtifact,
-    waited: Duration,
-) -> Option<Failure> {
+fn failure(done: &Reconciled, object: &Kustomization, trigger: &str, waited: Duration) -> Option<Failure> {
     let failed = |reason, message: String| Failure {
         reason,
         message: limit(message, MESSAGE_BYTES),
         event: None,
+        healthy: None,
         severity: Severity::Error,
         delay: spec::retry_interval(&object.spec),
     };
@@ -177,7 +212,7 @@ fn failure(
     }
     let unready = done.waited.as_ref().filter(|waited| !waited.is_ready())?;
     if matches!(unready.end, WaitEnd::Interrupted | WaitEnd::Cancelled) {
-        let trigger = format!("reconciliation triggered by {}", source.source);
+        let trigger = format!("reconciliation triggered by {trigger}");
         return Some(Failure {
             event: Some(format!("Health checks canceled due to new {trigger}")),
             severity: Severity::Info,
@@ -185,37 +220,31 @@ fn failure(
             ..failed(Reason::HealthCheckCanceled, format!("New {trigger}"))
         });
     }
-    let text = format!(
-        "health check failed after {}: {}",
-        duration(waited),
-        events::unready(unready)
-    );
-    Some(failed(Reason::HealthCheckFailed, text))
+    let unready = events::unready(unready);
+    let waited = GoDuration::from(waited);
+    let text = format!("health check failed after {waited}: {unready}");
+    Some(Failure {
+        healthy: Some(limit(unready, MESSAGE_BYTES)),
+        ..failed(Reason::HealthCheckFailed, text)
+    })
 }
 
-fn duration(duration: Duration) -> GoDuration {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    GoDuration::from(Duration::from_millis(millis))
-}
-
-/// Returns the outcome of a pass that applied objects.
+/// Returns the outcome of a pass that applied objects. `trigger` is the object that ended its wait, if one did.
 pub(super) fn done(
     object: &Kustomization,
     report: &Report<'_, SourceArtifact>,
-    reports_commits: bool,
+    (reports_commits, trigger): (bool, &str),
     now: &Time,
 ) -> Outcome<KustomizationStatus> {
     let (source, done) = (report.source, &report.deployed.reconciled);
     let revision = source.revision();
-    let mut failure = failure(done, object, source, report.deployed.waited_for);
-    if let Some(failure) = &mut failure {
-        failure.message = redact(&failure.message, &report.manifests.hidden);
-    }
+    let failure = failure(done, object, trigger, report.deployed.waited_for);
+    let failure = failure.map(|failure| failure.without(&report.manifests.hidden));
     let mut status = handled(object);
     let before = status.clone();
     status.set_revision(revision, failure.is_none());
     status.set_inventory(&done.inventory);
-    let is_unhealthy = conditions::is_false(&before.conditions, condition_type::HEALTHY);
+    let was_healthy = conditions::is_true(&before.conditions, condition_type::HEALTHY);
     set_healthy(&mut status, object, report, failure.as_ref(), now);
     let (reason, message) = match &failure {
         None => {
@@ -234,28 +263,24 @@ pub(super) fn done(
         .map_or(&[][..], |status| &status.conditions);
     let mut writer = writer(&mut status, object, now).ready(failure.is_none(), reason, &message);
     if failure.is_some() {
-        writer = writer.reconciling(Reason::ProgressingWithRetry, &message);
+        let text = progress(object, revision, reason);
+        writer = writer.reconciling(Reason::ProgressingWithRetry, text.as_ref().unwrap_or(&message));
     }
     writer.finish(conditions);
-    let mut events = Events {
-        metadata: events::metadata(Some(revision), origin(source)),
-        drafts: Vec::new(),
-    };
-    events.add(
-        Severity::Info,
-        reason,
-        events::changed(done).filter(|_| done.applied.is_complete()),
-    );
-    events.add(Severity::Info, reason, events::pruned(done));
+    let mut events = changes(source, done);
+    let has_drifted = done.applied.is_complete() && events::changed(done).is_some();
     let is_news = is_ready_news(conditions, &status.conditions)
         || before.last_applied_revision != status.last_applied_revision
         || before.last_handled_reconcile_at != past(object).last_handled_reconcile_at;
     let has_changes = !events.drafts.is_empty();
+    if report.deployed.is_reported {
+        events.drafts.clear();
+    }
     let healthy = conditions::get(&status.conditions, condition_type::HEALTHY);
-    let is_first = before.last_applied_revision.as_deref() != Some(revision) && has_changes;
-    if let Some(healthy) = healthy.filter(|healthy| healthy.is_true() && (is_unhealthy || is_first)) {
+    let is_first = before.last_applied_revision.as_deref() != Some(revision) && has_drifted;
+    if let Some(healthy) = healthy.filter(|healthy| healthy.is_true() && (!was_healthy || is_first)) {
         let message = healthy.message.clone();
-        events.add(Severity::Info, reason, Some(message));
+        events.add(Severity::Info, Reason::Progressing, Some(message));
     }
     match &failure {
         None if (is_news || has_changes) && reports_commits => {
@@ -269,7 +294,8 @@ pub(super) fn done(
         }
         _ => {}
     }
-    if has_changes || is_news || status != before {
+    let is_result = reason != Reason::HealthCheckCanceled;
+    if is_result && (has_changes || is_news || status != before) {
         history::add(&mut status, report, (reason, origin(source)), now);
     }
     Outcome {
@@ -283,9 +309,21 @@ pub(super) fn done(
     }
 }
 
-struct Events {
+pub(super) struct Events {
     metadata: std::collections::BTreeMap<String, String>,
-    drafts: Vec<EventDraft>,
+    pub(super) drafts: Vec<EventDraft>,
+}
+
+/// Returns the events about applied and pruned objects. As in the original, they are events of a reconciliation that goes on.
+pub(super) fn changes(source: &SourceArtifact, done: &Reconciled) -> Events {
+    let mut events = Events {
+        metadata: events::metadata(Some(source.revision()), origin(source)),
+        drafts: Vec::new(),
+    };
+    let changed = events::changed(done).filter(|_| done.applied.is_complete());
+    events.add(Severity::Info, Reason::Progressing, changed);
+    events.add(Severity::Info, Reason::Progressing, events::pruned(done));
+    events
 }
 
 impl Events {
@@ -329,17 +367,27 @@ fn set_healthy(
             .status
             .as_ref()
             .and_then(|status| status.last_applied_revision.as_deref());
-    let (reason, message) = match failure {
+    let (healthy, reason, message) = match failure {
         None if waited.is_ready() && is_confirmed && !is_new => return,
         None => {
-            let took = duration(report.deployed.waited_for);
-            (Reason::Succeeded, format!("Health check passed in {took}"))
+            let took = GoDuration::from(report.deployed.waited_for);
+            let message = format!("Health check passed in {took}");
+            (ConditionStatus::True, Reason::Succeeded, message)
         }
-        Some(failure) => (failure.reason, failure.message.clone()),
+        // The next pass will tell.
+        Some(failure) if failure.reason == Reason::HealthCheckCanceled => {
+            let message = progress(object, report.source.revision(), failure.reason);
+            let message = message.unwrap_or_default();
+            (ConditionStatus::Unknown, Reason::Progressing, message)
+        }
+        Some(failure) => {
+            let message = failure.healthy.as_ref().unwrap_or(&failure.message);
+            (ConditionStatus::False, failure.reason, message.clone())
+        }
     };
     let condition = api::Condition::new(
         condition_type::HEALTHY,
-        failure.is_none(),
+        healthy,
         reason,
         message,
         generation,
@@ -349,8 +397,13 @@ fn set_healthy(
 }
 
 /// Returns the status with a new revision from which the same objects are built.
-pub(super) fn with_revision(mut status: KustomizationStatus, source: &SourceArtifact) -> KustomizationStatus {
+pub(super) fn with_revision(
+    mut status: KustomizationStatus,
+    source: &SourceArtifact,
+    now: &Time,
+) -> KustomizationStatus {
     let revision = source.revision();
+    history::confirm(&mut status, (revision, origin(source)), now);
     status.set_revision(revision, true);
     status.last_applied_origin_revision = origin(source).map(str::to_owned);
     let ready = status
@@ -361,6 +414,17 @@ pub(super) fn with_revision(mut status: KustomizationStatus, source: &SourceArti
         ready.message = format!("Applied revision: {revision}");
     }
     status
+}
+
+/// Returns the event about such a revision: its commit gets a state, too.
+pub(super) fn revision_event(object: &Kustomization, source: &SourceArtifact, took: Duration) -> EventDraft {
+    let metadata = events::metadata(Some(source.revision()), origin(source));
+    EventDraft {
+        severity: Severity::Info,
+        reason: Reason::ReconciliationSucceeded,
+        message: finished(took, spec::interval(&object.spec)),
+        metadata: events::of_commit(metadata),
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,21 @@ fn deletion_policies_decide_with_prune() {
 }
 
 #[test]
+fn identities_of_objects_need_their_gate() {
+    let gates: FeatureGates = "ObjectLevelWorkloadIdentity=false".parse().unwrap();
+    let decryption = json!({ "provider": "sops", "serviceAccountName": "keys" });
+    let object = object(|spec| spec["decryption"] = decryption);
+    assert!(check(&object, &FeatureGates::default(), true).is_ok());
+    let fault = check(&object, &gates, true).expect_err("refused");
+    assert_eq!(fault.reason, Reason::FeatureGateDisabled);
+    assert_eq!(
+        fault.message,
+        "to use spec.decryption.serviceAccountName for decryption authentication please enable the \
+         ObjectLevelWorkloadIdentity feature gate in the controller"
+    );
+}
+
+#[test]
 fn valid_specs_pass() {
     let gates: FeatureGates = "ExternalArtifact=true".parse().unwrap();
     for change in [
@@ -66,6 +81,7 @@ fn valid_specs_pass() {
         json!({ "sourceRef": { "kind": "ExternalArtifact", "name": "a" } }),
         json!({ "components": ["../components/a", "./b"] , "path": "./apps" }),
         json!({ "components": ["a/../b"] }),
+        json!({ "ignore": [{ "paths": [] }, { "paths": ["/spec/replicas"], "target": { "kind": "Deployment" } }] }),
         json!({ "validation": "client", "healthChecks": [{ "kind": "Deployment", "name": "a", "namespace": "b" }] }),
     ] {
         let object = object(|spec| {
@@ -84,15 +100,17 @@ fn invalid_and_unsupported_fields_are_refused_by_name() {
     for (field, value, reason, message) in [
         (
             "ignore",
-            json!([{ "paths": [] }, { "paths": ["/spec/replicas"] }]),
-            Reason::UnsupportedField,
-            "spec.ignore: /spec/replicas is not supported yet: remove the field",
+            json!([{ "paths": ["/spec/replicas"] }, { "paths": ["spec.replicas"] }]),
+            Reason::InvalidSpec,
+            "spec.ignore[1].paths: \"spec.replicas\" is not a JSON pointer: it has to begin with '/', as in \
+             '/spec/replicas'",
         ),
         (
             "kubeConfig",
-            json!({ "configMapRef": { "name": "a" } }),
-            Reason::UnsupportedField,
-            "spec.kubeConfig.configMapRef: a is not supported yet: remove the field",
+            json!({ "configMapRef": { "name": "a" }, "secretRef": { "name": "a" } }),
+            Reason::InvalidSpec,
+            "spec.kubeConfig: exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be \
+             specified",
         ),
         (
             "kubeConfig",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{
-    Reason, Time,
+    GoDuration, Reason, Time,
     kustomize::{KustomizationStatus, Snapshot},
 };
 use deployer::{SourceArtifact, manifests::Report};
@@ -19,14 +19,7 @@ pub(super) fn add(
     now: &Time,
 ) {
     let digest = digest(report);
-    let metadata = [
-        ("revision", Some(report.source.revision())),
-        ("originRevision", origin),
-    ];
-    let metadata: BTreeMap<String, String> = metadata
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
+    let metadata = metadata((report.source.revision(), origin));
     let is_same = |one: &Snapshot| one.digest == digest && one.last_reconciled_status == reason.as_str();
     let known = status.history.iter().position(is_same);
     let known = known.map(|at| status.history.remove(at));
@@ -37,13 +30,30 @@ pub(super) fn add(
         digest,
         first_reconciled: first,
         last_reconciled: now.clone(),
-        last_reconciled_duration: super::duration(report.took).to_string(),
+        last_reconciled_duration: GoDuration::from(report.took).to_string(),
         last_reconciled_status: reason.as_str().to_owned(),
         total_reconciliations: total + 1,
         metadata,
     };
     status.history.insert(0, entry);
     status.history.truncate(ENTRIES);
+}
+
+/// Counts another reconciliation of the last build, with a new revision.
+pub(super) fn confirm(status: &mut KustomizationStatus, revision: (&str, Option<&str>), now: &Time) {
+    if let Some(entry) = status.history.first_mut() {
+        entry.last_reconciled = now.clone();
+        entry.total_reconciliations += 1;
+        entry.metadata = metadata(revision);
+    }
+}
+
+fn metadata((revision, origin): (&str, Option<&str>)) -> BTreeMap<String, String> {
+    let given = [("revision", Some(revision)), ("originRevision", origin)];
+    let given = given.into_iter();
+    given
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect()
 }
 
 fn digest(report: &Report<'_, SourceArtifact>) -> String {

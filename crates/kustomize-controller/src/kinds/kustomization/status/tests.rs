@@ -48,11 +48,17 @@ fn ready(status: &KustomizationStatus) -> (ConditionStatus, &str, &str) {
 #[test]
 fn stalled_object_is_observed_and_a_failed_one_is_not() {
     let object = object(&json!({ "observedGeneration": 2, "lastAppliedRevision": "main@sha1:old" }));
-    let fault = Fault::stall(Reason::AccessDenied, "no");
-    let stalled = failed(&object, None, &fault, &now()).status;
-    assert_eq!(stalled.observed_generation, Some(3));
-    assert!(conditions::is_true(&stalled.conditions, condition_type::STALLED));
-    assert_eq!(stalled.last_handled_reconcile_at.as_deref(), Some("now"));
+    for (reason, generation) in [
+        (Reason::InvalidCELExpression, 3),
+        (Reason::AccessDenied, 2),
+        (Reason::FeatureGateDisabled, 2),
+    ] {
+        let fault = Fault::stall(reason, "no");
+        let stalled = failed(&object, None, &fault, &now()).status;
+        assert_eq!(stalled.observed_generation, Some(generation), "{reason:?}");
+        assert!(conditions::is_true(&stalled.conditions, condition_type::STALLED));
+        assert_eq!(stalled.last_handled_reconcile_at.as_deref(), Some("now"));
+    }
 
     let fault = Fault::wait(
         Duration::from_secs(7),
@@ -68,6 +74,10 @@ fn stalled_object_is_observed_and_a_failed_one_is_not() {
     );
     let reconciling = conditions::get(&status.conditions, condition_type::RECONCILING).unwrap();
     assert_eq!(reconciling.reason, "ProgressingWithRetry");
+    assert_eq!(
+        reconciling.message,
+        "Building manifests for revision main@sha1:new with a timeout of 4m30s"
+    );
     assert_eq!(status.last_attempted_revision.as_deref(), Some("main@sha1:new"));
     assert_eq!(status.last_applied_revision.as_deref(), Some("main@sha1:old"));
     assert_eq!(outcome.requeue, Requeue::After(Duration::from_secs(7)));
@@ -81,6 +91,20 @@ fn stalled_object_is_observed_and_a_failed_one_is_not() {
         "main@sha1:new"
     );
     assert_eq!(event.metadata["kustomize.toolkit.fluxcd.io/originRevision"], "v1");
+}
+
+#[test]
+fn artifact_that_was_not_fetched_is_not_an_attempt() {
+    let object = object(&json!({ "lastAttemptedRevision": "main@sha1:old" }));
+    let fault = Fault::wait(AT_ONCE, Reason::ArtifactFailed, "no");
+    let status = failed(&object, Some(&source(None)), &fault, &now()).status;
+    assert_eq!(status.last_attempted_revision.as_deref(), Some("main@sha1:old"));
+    let reconciling = conditions::get(&status.conditions, condition_type::RECONCILING).unwrap();
+    assert!(
+        reconciling
+            .message
+            .starts_with("Fetching manifests for revision main@sha1:new")
+    );
 }
 
 #[test]
@@ -101,9 +125,14 @@ fn dependencies_and_sources_on_their_way_are_not_errors() {
         Reason::DependencyNotReady,
         "dependency 'apps/a' is not ready",
     );
-    let outcome = failed(&object(&json!({})), None, &waits, &now());
+    let outcome = failed(&object(&json!({})), Some(&source(None)), &waits, &now());
+    assert_eq!(outcome.status.last_attempted_revision, None);
     let event = &outcome.events[0];
     assert_eq!(event.severity, Severity::Info);
+    assert_eq!(
+        event.metadata["kustomize.toolkit.fluxcd.io/revision"],
+        "main@sha1:new"
+    );
     assert_eq!(
         event.message,
         "Dependencies do not meet ready condition, retrying in 30s"
@@ -133,8 +162,28 @@ fn superseded_pass_leaves_the_status() {
 
 #[test]
 fn new_revision_with_the_same_objects_is_applied() {
-    let before = progressing(&object(&json!({})), &now());
-    let after = with_revision(before, &source(Some("v1")));
+    let entry = json!({
+        "digest": "sha256:a", "firstReconciled": "2025-01-01T00:00:00Z", "lastReconciled": "2025-01-01T00:00:00Z",
+        "lastReconciledDuration": "1s", "lastReconciledStatus": "ReconciliationSucceeded", "totalReconciliations": 2,
+        "metadata": { "revision": "main@sha1:old" },
+    });
+    let object = object(&json!({ "history": [entry] }));
+    let before = progressing(&object, &now());
+    let after = with_revision(before, &source(Some("v1")), &now());
+    let entry = &after.history[0];
+    assert_eq!((entry.total_reconciliations, &entry.last_reconciled), (3, &now()));
+    assert_eq!(entry.metadata["revision"], "main@sha1:new");
+    assert_eq!(entry.metadata["originRevision"], "v1");
+    let event = revision_event(&object, &source(None), Duration::from_millis(12));
+    assert_eq!(event.message, "Reconciliation finished in 12ms, next run in 5m0s");
+    assert_eq!(
+        event.metadata["kustomize.toolkit.fluxcd.io/commit_status"],
+        "update"
+    );
+    assert_eq!(
+        event.metadata["kustomize.toolkit.fluxcd.io/revision"],
+        "main@sha1:new"
+    );
     assert_eq!(after.last_applied_revision.as_deref(), Some("main@sha1:new"));
     assert_eq!(after.last_applied_origin_revision.as_deref(), Some("v1"));
     assert_eq!(ready(&after).2, "Applied revision: main@sha1:new");

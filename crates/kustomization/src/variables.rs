@@ -7,86 +7,27 @@ use api::{
     kustomize::{KustomizationSpec, SubstituteReference},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cluster::Cluster;
-use deployer::ReadObjects;
-use futures::{FutureExt as _, future::BoxFuture};
-use objects::{ObjectRef, meta};
 use yaml::Value;
 
 /// The pattern of names, as messages have it.
 const NAME: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
 
-/// The objects that a build read by name, in the versions that it saw.
-#[derive(Debug)]
-pub(super) struct BuildReads {
-    cluster: Cluster,
-    objects: Vec<(ObjectRef, Option<String>)>,
-    /// True if something was read that has no version, such as a remote base.
-    pub(super) has_others: bool,
-}
-
-impl BuildReads {
-    /// Starts without any object. They are read with the rights of the cluster's identity, which is the controller's.
-    pub(super) fn new(cluster: Cluster) -> Self {
-        Self {
-            cluster,
-            objects: Vec::new(),
-            has_others: false,
-        }
-    }
-
-    /// Reads an object and notes its version.
-    pub(super) async fn read(
+/// Reads ConfigMaps and Secrets.
+pub trait ReadConfigs: Send {
+    /// Reads an object of kind ConfigMap or Secret; `None` if it does not exist.
+    fn read(
         &mut self,
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Value>, cluster::Error> {
-        let reference = ObjectRef {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            namespace: Some(namespace.to_owned()),
-            name: name.to_owned(),
-        };
-        let found = self.cluster.get(&reference).await?;
-        let version = found.as_ref().and_then(meta::resource_version);
-        self.objects.push((reference, version.map(str::to_owned)));
-        Ok(found)
-    }
-}
-
-impl ReadObjects for BuildReads {
-    fn is_empty(&self) -> bool {
-        self.objects.is_empty() && !self.has_others
-    }
-
-    fn are_unchanged(&self) -> BoxFuture<'_, bool> {
-        async move {
-            if self.has_others {
-                return false;
-            }
-            for (reference, version) in &self.objects {
-                let read = self.cluster.read_since(reference, version.as_deref()).await;
-                let is_same = read.is_ok_and(|found| {
-                    let found = found.as_ref();
-                    found.and_then(|(object, _)| meta::resource_version(object)) == version.as_deref()
-                });
-                if !is_same {
-                    return false;
-                }
-            }
-            true
-        }
-        .boxed()
-    }
+    ) -> impl Future<Output = Result<Option<Value>, cluster::Error>> + Send;
 }
 
 /// The variables, and the values of Secrets among them, which are not shown.
 #[derive(Clone, Default)]
-pub(super) struct Variables {
-    pub(super) values: BTreeMap<String, String>,
-    pub(super) secrets: Vec<String>,
+pub struct Variables {
+    pub values: BTreeMap<String, String>,
+    pub secrets: Vec<String>,
 }
 
 impl std::fmt::Debug for Variables {
@@ -97,13 +38,15 @@ impl std::fmt::Debug for Variables {
 
 impl Variables {
     /// Replaces the values of Secrets in a message.
-    pub(super) fn redact(&self, message: &str) -> String {
+    #[must_use]
+    pub fn redact(&self, message: &str) -> String {
         redact(message, &self.secrets)
     }
 }
 
 /// Replaces secret strings in a message.
-pub(super) fn redact(message: &str, secrets: &[String]) -> String {
+#[must_use]
+pub fn redact(message: &str, secrets: &[String]) -> String {
     let secrets = secrets.iter().filter(|value| !value.is_empty());
     secrets.fold(message.to_owned(), |message, value| {
         message.replace(value, "*****")
@@ -111,7 +54,10 @@ pub(super) fn redact(message: &str, secrets: &[String]) -> String {
 }
 
 /// Refuses variables of the spec with invalid names. Pure.
-pub(super) fn check_names(spec: &KustomizationSpec) -> Result<(), Fault> {
+///
+/// # Errors
+/// With the invalid name.
+pub fn check_names(spec: &KustomizationSpec) -> Result<(), Fault> {
     let post_build = spec.post_build.as_ref();
     let names = post_build
         .into_iter()
@@ -138,10 +84,10 @@ fn invalid_name(name: &str) -> String {
 ///
 /// # Errors
 /// In words: an object is missing or can't be read, or a name is invalid.
-pub(super) async fn read(
+pub async fn read(
     spec: &KustomizationSpec,
     namespace: &str,
-    reads: &mut BuildReads,
+    configs: &mut impl ReadConfigs,
 ) -> Result<Variables, String> {
     let mut variables = Variables::default();
     let Some(post_build) = &spec.post_build else {
@@ -150,17 +96,27 @@ pub(super) async fn read(
     for reference in &post_build.substitute_from {
         let (kind, name) = (&reference.kind, &reference.name);
         let failed = |why: String| format!("substitute from '{kind}/{name}' error: {why}");
-        match reads.read(kind, namespace, name).await {
+        match configs.read(kind, namespace, name).await {
             Ok(Some(object)) => add(&mut variables, reference, &object).map_err(failed)?,
             Ok(None) if reference.optional => {}
             Ok(None) => return Err(failed(format!("{kind} {namespace}/{name} not found"))),
             Err(error) => return Err(failed(error.to_string())),
         }
     }
-    for (name, value) in &post_build.substitute {
-        variables.values.insert(name.clone(), value.replace('\n', ""));
-    }
+    variables.values.extend(inline(spec).values);
     Ok(variables)
+}
+
+/// Returns the variables that the spec itself has. Pure.
+#[must_use]
+pub fn inline(spec: &KustomizationSpec) -> Variables {
+    let post_build = spec.post_build.as_ref().into_iter();
+    let given = post_build.flat_map(|post_build| &post_build.substitute);
+    let given = given.map(|(name, value)| (name.clone(), value.replace('\n', "")));
+    Variables {
+        values: given.collect(),
+        secrets: Vec::new(),
+    }
 }
 
 fn add(variables: &mut Variables, reference: &SubstituteReference, object: &Value) -> Result<(), String> {
@@ -186,7 +142,10 @@ fn add(variables: &mut Variables, reference: &SubstituteReference, object: &Valu
 }
 
 /// Returns the decoded data of a Secret.
-pub(super) fn secret_data(secret: &Value) -> Result<Vec<(String, Vec<u8>)>, String> {
+///
+/// # Errors
+/// In words: a value is not base64.
+pub fn secret_data(secret: &Value) -> Result<Vec<(String, Vec<u8>)>, String> {
     let data = secret.get("data").and_then(Value::as_map).into_iter();
     let decode = |(name, value): (&str, &Value)| {
         let decoded = STANDARD.decode(value.as_str().unwrap_or_default());

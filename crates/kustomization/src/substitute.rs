@@ -18,7 +18,7 @@ use parse::Node;
 
 /// The reason why a document can't be substituted. It holds no value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SubstitutionError {
+pub enum SubstitutionError {
     #[error("bad substitution")]
     BadSubstitution,
     #[error("missing closing brace")]

@@ -1,19 +1,17 @@
 //! The kustomization.yaml that is built: the file of the directory, or a generated one, with the changes of the spec. Pure.
 
-use api::kustomize::{Image, KustomizationSpec};
+use api::kustomize::{Image, KustomizationSpec, ObjectSelector};
 use kustomize::FILE_NAMES;
 use serde_json::{Map, Value as Json, json};
 use tree::{Budget, Tree, TreeError, TreePath};
 use yaml::Value;
-
-use super::spec::selector;
 
 /// Namespace of a generated kustomization without resources: an empty one would be an error.
 const PLACEHOLDER: &str = "_placeholder";
 
 /// The reason why no kustomization.yaml can be made.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OverlayError {
+pub enum OverlayError {
     #[error("failed to decode Kubernetes YAML from {file}: {why}")]
     NotKubernetes { file: TreePath, why: String },
     #[error("{file}: {why}")]
@@ -31,7 +29,7 @@ pub(super) enum OverlayError {
 }
 
 /// Returns the path and the content of the kustomization of a directory.
-pub(super) fn kustomization(
+pub(crate) fn kustomization(
     tree: &dyn Tree,
     dir: &TreePath,
     spec: &KustomizationSpec,
@@ -251,6 +249,11 @@ fn images(fields: &mut Map<String, Json>, images: &[Image]) {
             set("digest", digest);
         }
     }
+}
+
+/// Returns the fields of a selector for a kustomization file.
+fn selector(selector: &ObjectSelector) -> Json {
+    serde_json::to_value(selector).unwrap_or_default()
 }
 
 #[cfg(test)]

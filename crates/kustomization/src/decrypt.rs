@@ -15,11 +15,11 @@ use tokio::runtime::Handle;
 use tree::{Budget, Overlay, Tree as _, TreePath};
 use yaml::Value;
 
-use super::objects::name;
+use crate::manifests::build_name;
 
 /// Maximum size of an encrypted file in bytes.
 const FILE_BYTES: usize = 5 << 20;
-const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
+pub(crate) const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 /// Strings that only encrypted files have, with their formats.
 const MARKERS: [(&str, Format); 4] = [
     ("\"mac\": \"ENC[", Format::Json),
@@ -30,7 +30,7 @@ const MARKERS: [(&str, Format); 4] = [
 
 /// The reason why something can't be decrypted. It holds no secret.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DecryptError {
+pub enum DecryptError {
     #[error("error decrypting sources: {file}: {why}")]
     Source { file: TreePath, why: String },
     #[error("decryption failed for '{name}': {why}")]
@@ -38,16 +38,16 @@ pub(super) enum DecryptError {
 }
 
 /// Decrypts the files and objects of one build. Each data key is asked for once.
-pub(super) struct Decryptor<'a> {
-    pub(super) keys: &'a Keys,
-    pub(super) budget: &'a Budget,
-    pub(super) runtime: &'a Handle,
-    pub(super) job: &'a Job,
+pub(crate) struct Decryptor<'a> {
+    pub(crate) keys: &'a Keys,
+    pub(crate) budget: &'a Budget,
+    pub(crate) runtime: &'a Handle,
+    pub(crate) job: &'a Job,
     data_keys: Mutex<HashMap<[u8; 32], DataKey>>,
 }
 
 impl<'a> Decryptor<'a> {
-    pub(super) fn new(keys: &'a Keys, budget: &'a Budget, runtime: &'a Handle, job: &'a Job) -> Self {
+    pub(crate) fn new(keys: &'a Keys, budget: &'a Budget, runtime: &'a Handle, job: &'a Job) -> Self {
         Self {
             keys,
             budget,
@@ -87,7 +87,7 @@ impl<'a> Decryptor<'a> {
     }
 
     /// Decrypts the files that a kustomization and those below it name for generators and patches, in place.
-    pub(super) fn sources(&self, files: &Overlay, dir: &TreePath) -> Result<(), DecryptError> {
+    pub(crate) fn sources(&self, files: &Overlay, dir: &TreePath) -> Result<(), DecryptError> {
         let mut open = vec![dir.clone()];
         let mut visited = HashSet::new();
         while let Some(dir) = open.pop() {
@@ -139,11 +139,11 @@ impl<'a> Decryptor<'a> {
     }
 
     /// Decrypts a built object as a whole, or the values of a Secret.
-    pub(super) fn object(&self, mut object: Value) -> Result<Value, DecryptError> {
+    pub(crate) fn object(&self, mut object: Value) -> Result<Value, DecryptError> {
         if meta::annotation(&object, DECRYPT).is_some_and(|value| value.eq_ignore_ascii_case("disabled")) {
             return Ok(object);
         }
-        let name = name(&object);
+        let name = build_name(&object);
         let failed = |why: String| DecryptError::Object {
             name: name.clone(),
             why,
@@ -262,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    const KEY: &str = include_str!("../../../../secrets/fixtures/age.txt");
-    const FILE: &str = include_str!("../../../../secrets/fixtures/secret.yaml");
+    const KEY: &str = include_str!("../../secrets/fixtures/age.txt");
+    const FILE: &str = include_str!("../../secrets/fixtures/secret.yaml");
 
     fn within<T: Send + 'static>(work: impl FnOnce(&Decryptor<'_>) -> T + Send + 'static) -> T {
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use api::kustomize::CommonMetadata;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use objects::meta;
+use objects::{meta, split_api_version};
 use tree::Budget;
 use yaml::{Map, Value};
 
-use super::substitute::{Substitution, SubstitutionError};
+use crate::{
+    decrypt::DECRYPT,
+    substitute::{Substitution, SubstitutionError},
+};
 
 const SUBSTITUTE: &str = api::annotation::SUBSTITUTE;
 /// Groups of objects that only kustomize reads.
@@ -16,7 +19,7 @@ const LOCAL: [&str; 1] = ["kustomize.config.k8s.io/"];
 
 /// The reason why built objects are not manifests.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ObjectError {
+pub enum ObjectError {
     #[error("failed to decode Kubernetes apiVersion, kind and name from: {0}")]
     Incomplete(String),
     #[error("post build failed for '{name}': envsubst error: variable substitution failed: {source}")]
@@ -28,7 +31,7 @@ pub(super) enum ObjectError {
 }
 
 /// Returns the name of an object in messages, as in `ConfigMap/apps/shop`.
-pub(super) fn name(object: &Value) -> String {
+pub(crate) fn name(object: &Value) -> String {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let name = meta::text(object, "name").unwrap_or_default();
     match meta::text(object, "namespace").filter(|namespace| !namespace.is_empty()) {
@@ -37,8 +40,28 @@ pub(super) fn name(object: &Value) -> String {
     }
 }
 
+/// Returns the name of an object in messages about its build, as in `Deployment.v1.apps/shop`.
+pub(crate) fn build_name(object: &Value) -> String {
+    let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = split_api_version(field("apiVersion"));
+    let or = |text: &str, missing: &str| {
+        if text.is_empty() {
+            missing.to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    format!(
+        "{}.{}.{}/{}",
+        or(field("kind"), "[noKind]"),
+        or(version, "[noVer]"),
+        or(group, "[noGrp]"),
+        meta::text(object, "name").unwrap_or_default()
+    )
+}
+
 /// Checks that a built object has an apiVersion, a kind and a name.
-pub(super) fn check(object: &Value) -> Result<(), ObjectError> {
+pub(crate) fn check(object: &Value) -> Result<(), ObjectError> {
     let is_set = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
     let field = |name: &str| object.get(name).and_then(Value::as_str);
     let is_complete =
@@ -50,7 +73,7 @@ pub(super) fn check(object: &Value) -> Result<(), ObjectError> {
 }
 
 /// Substitutes the variables of an object in its printed form, which is read again: a value may become a number, as in the original.
-pub(super) fn substituted(
+pub(crate) fn substituted(
     object: Value,
     substitution: Substitution<'_>,
     budget: &Budget,
@@ -64,7 +87,7 @@ pub(super) fn substituted(
     let text = substitution
         .apply(&printed, budget)
         .map_err(|source| ObjectError::Substitution {
-            name: name(&object),
+            name: build_name(&object),
             source,
         })?;
     if text == printed {
@@ -72,7 +95,7 @@ pub(super) fn substituted(
     }
     let read = yaml::read::goyaml_lenient(text.as_bytes(), budget);
     let read = read.map_err(|error| ObjectError::Yaml {
-        name: name(&object),
+        name: build_name(&object),
         why: error.to_string(),
     })?;
     check(&read.value)?;
@@ -80,10 +103,35 @@ pub(super) fn substituted(
 }
 
 /// Returns the manifests of built objects: items of lists, without objects that only kustomize reads.
-pub(super) fn manifests(
-    built: Vec<Value>,
-    common: Option<&CommonMetadata>,
-) -> Result<Vec<Value>, ObjectError> {
+///
+/// # Errors
+/// If an object is incomplete, or a Secret is encrypted.
+pub fn manifests(built: Vec<Value>, common: Option<&CommonMetadata>) -> Result<Vec<Value>, ObjectError> {
+    let mut manifests = items_of(built);
+    for object in &mut manifests {
+        check(object)?;
+        refuse_encrypted(object)?;
+        normalize(object);
+        set_common(object, common);
+    }
+    Ok(manifests)
+}
+
+/// Returns built objects for people: items of lists with the common metadata, otherwise as they were built.
+///
+/// # Errors
+/// If an object is incomplete.
+pub fn printable(built: Vec<Value>, common: Option<&CommonMetadata>) -> Result<Vec<Value>, ObjectError> {
+    let mut objects = items_of(built);
+    for object in &mut objects {
+        check(object)?;
+        set_common(object, common);
+    }
+    Ok(objects)
+}
+
+/// Returns the items of lists and the other objects, without objects that only kustomize reads.
+fn items_of(built: Vec<Value>) -> Vec<Value> {
     let mut manifests = Vec::with_capacity(built.len());
     for object in built {
         match items(object) {
@@ -98,13 +146,7 @@ pub(super) fn manifests(
             .unwrap_or_default();
         !LOCAL.iter().any(|group| version.starts_with(group))
     });
-    for object in &mut manifests {
-        check(object)?;
-        refuse_encrypted(object)?;
-        normalize(object);
-        set_common(object, common);
-    }
-    Ok(manifests)
+    manifests
 }
 
 /// Returns the items of a list; the object itself if it is not one.
@@ -123,7 +165,9 @@ fn is_secret(object: &Value) -> bool {
 
 fn refuse_encrypted(object: &Value) -> Result<(), ObjectError> {
     let mac = object.pointer(&["sops", "mac"]);
-    match is_secret(object) && mac.is_some() {
+    let opts_out =
+        meta::annotation(object, DECRYPT).is_some_and(|value| value.eq_ignore_ascii_case("disabled"));
+    match is_secret(object) && mac.is_some() && !opts_out {
         true => Err(ObjectError::Encrypted(name(object))),
         false => Ok(()),
     }
@@ -226,12 +270,12 @@ mod tests {
         let error = substitute(map("${v}"), &[]).unwrap_err();
         assert_eq!(
             error,
-            "post build failed for 'ConfigMap/a': envsubst error: variable substitution failed: variable not set \
+            "post build failed for 'ConfigMap.v1.[noGrp]/a': envsubst error: variable substitution failed: variable not set \
              (strict mode): \"v\""
         );
         let error = substitute(map("${v}"), &[("v", "\"")]).unwrap_err();
         assert!(
-            error.starts_with("post build failed for 'ConfigMap/a': "),
+            error.starts_with("post build failed for 'ConfigMap.v1.[noGrp]/a': "),
             "{error}"
         );
     }

@@ -1,0 +1,124 @@
+//! The fields of a spec that its schema can't check. Pure.
+
+use api::{Fault, Reason, kustomize::KustomizationSpec};
+
+use crate::{CelHealth, IgnoreRules, OWNER_LABELS};
+
+/// Refuses invalid values of fields.
+///
+/// # Errors
+/// A stalling fault that names the field.
+pub fn fields(spec: &KustomizationSpec) -> Result<(), Fault> {
+    cluster_and_ignored(spec)?;
+    enums(spec)?;
+    labels(spec)?;
+    components(spec)
+}
+
+/// Refuses invalid expressions of `spec.healthCheckExprs`.
+///
+/// # Errors
+/// As [`terminal`].
+pub fn health_checks(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let checks = CelHealth::compile(&spec.health_check_exprs);
+    checks.map(drop).map_err(|error| terminal(&error.to_string()))
+}
+
+/// Returns the fault of an invalid expression, in the words of the original.
+#[must_use]
+pub fn terminal(why: &str) -> Fault {
+    let message = format!("Reconciliation failed terminally due to configuration error: {why}");
+    Fault::stall(Reason::InvalidCELExpression, message)
+}
+
+fn cluster_and_ignored(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let access = spec.kube_config.as_ref();
+    if access.is_some_and(|access| access.secret.is_some() == access.config_map_ref.is_some()) {
+        let message = "spec.kubeConfig: exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef \
+                       must be specified";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
+    let rules = IgnoreRules::compile(&spec.ignore).map(drop);
+    rules.map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.{error}")))
+}
+
+/// Refuses values that an older schema may have let through.
+fn enums(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let post_build = spec.post_build.as_ref();
+    let given: [(&str, Option<&str>, &[&str]); 4] = [
+        (
+            "spec.deletionPolicy",
+            spec.deletion_policy.as_deref(),
+            &["MirrorPrune", "Delete", "WaitForTermination", "Orphan"],
+        ),
+        (
+            "spec.validation",
+            spec.validation.as_deref(),
+            &["none", "client", "server"],
+        ),
+        (
+            "spec.decryption.provider",
+            spec.decryption
+                .as_ref()
+                .map(|decryption| decryption.provider.as_str()),
+            &["sops"],
+        ),
+        (
+            "spec.postBuild.substituteStrategy",
+            post_build.and_then(|post_build| post_build.substitute_strategy.as_deref()),
+            &["WithVariables", "Always"],
+        ),
+    ];
+    for (path, value, known) in given {
+        if let Some(value) = value.filter(|value| !value.is_empty() && !known.contains(value)) {
+            return Err(Fault::unsupported(path, value));
+        }
+    }
+    let metadata = spec.build_metadata.iter();
+    let known = ["originAnnotations", "transformerAnnotations"];
+    match metadata
+        .into_iter()
+        .find(|value| !known.contains(&value.as_str()))
+    {
+        Some(value) => Err(Fault::unsupported("spec.buildMetadata", value)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the owner labels as common ones: an object with another's would belong to that.
+fn labels(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let labels = spec.common_metadata.as_ref().map(|metadata| &metadata.labels);
+    let owner = [OWNER_LABELS.0, OWNER_LABELS.1];
+    let found = owner
+        .into_iter()
+        .find(|name| labels.is_some_and(|labels| labels.contains_key(*name)));
+    found.map_or(Ok(()), |name| {
+        let message = format!(
+            "spec.commonMetadata.labels: {name}: this label names the Kustomization that an object belongs to: remove it"
+        );
+        Err(Fault::stall(Reason::InvalidSpec, message))
+    })
+}
+
+/// Refuses components outside of the source: paths that are absolute or climb above their start, and addresses.
+fn components(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let is_local = |path: &str| {
+        let mut depth = 0_i32;
+        let inside = path.split('/').all(|part| {
+            match part {
+                "" | "." => {}
+                ".." => depth -= 1,
+                _ => depth += 1,
+            }
+            depth >= 0
+        });
+        !path.is_empty() && !path.starts_with('/') && !path.contains("://") && inside
+    };
+    match spec.components.iter().find(|path| !is_local(path)) {
+        Some(path) => {
+            let message = format!("component path '{path}' must be local and relative");
+            Err(Fault::stall(Reason::BuildFailed, message))
+        }
+        None => Ok(()),
+    }
+}

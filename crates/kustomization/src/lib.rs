@@ -1,0 +1,33 @@
+//! The build of a Kustomization of `kustomize.toolkit.fluxcd.io`: from a file tree and a spec to the manifests that are applied.
+//!
+//! [`Build`] does the work in its order:
+//!
+//! - `overlay` makes the kustomization.yaml that is built (pure), [`LeftOut`] removes entries from it;
+//! - `decrypt` opens encrypted files and Secrets with [`secrets::Keys`];
+//! - [`variables`] has the variables, `substitute` their grammar (pure);
+//! - `manifests` makes the manifests of the built objects (pure).
+//!
+//! [`check`] refuses specs that the schema lets through, [`CelHealth`] evaluates the health checks of a spec (both pure).
+//!
+//! [`IgnoreRules`] has the fields of applied objects that are left to others (pure), [`vocabulary`] the annotations that objects obey,
+//! [`takeover`] the managers that are taken over.
+
+mod build;
+pub mod check;
+mod decrypt;
+mod health;
+mod ignored;
+mod left_out;
+mod manifests;
+mod overlay;
+mod owner;
+mod substitute;
+pub mod variables;
+
+pub use build::{Build, BuildError};
+pub use health::{CelHealth, InvalidExpression};
+pub use ignored::{IgnoreRules, InvalidRule};
+pub use left_out::LeftOut;
+pub use manifests::{ObjectError, manifests, printable};
+pub use owner::{FIELD_MANAGER, OWNER_LABELS, takeover, vocabulary};
+pub use variables::Variables;
