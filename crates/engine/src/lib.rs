@@ -12,6 +12,7 @@ mod fuzz;
 mod listing;
 mod progress;
 mod render;
+pub mod specs;
 
 pub use apply::{AppliedVersions, Completeness, SearchedKinds};
 pub use deploy::{

@@ -11,10 +11,10 @@ mod decryption;
 mod external;
 mod external_reads;
 mod fetch_permits;
+mod head;
 pub(crate) mod images;
 mod pinned;
 mod project;
-mod shared_memory;
 mod slots;
 mod sources;
 mod vars;
@@ -52,9 +52,10 @@ pub use external::{
 };
 pub use external_reads::{ExternalReads, ReadObjects};
 pub use fetch_permits::FetchPermits;
+pub use head::ProjectHead;
 pub use images::deployed_images;
 pub use pinned::{PinnedSource, PinnedSources};
-pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
+pub use project::{ProjectError, fetch_project, project_head};
 pub use slots::RenderSlots;
 use slots::{RenderPermit, RenderSlot};
 
@@ -244,7 +245,7 @@ async fn in_a_thread<T: Send + 'static>(
     };
     let budget = Budget::new(options.limits.clone()).with_cancellation(flag);
     let namespace = slots::namespace_of(&options.name);
-    let mut budget = shared_memory::drawing(budget, limits::process_memory(), namespace);
+    let mut budget = limits::from_process_memory(budget, namespace);
     if let Some(timeout) = options.timeout {
         budget = budget.with_timeout(timeout);
     }

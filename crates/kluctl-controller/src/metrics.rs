@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use prometheus::{GaugeVec, HistogramVec, Opts, histogram_opts};
-use results::CommandResult;
+use results::Counts;
 use runtime::{
     ObjectKey,
     metrics::{Registry, registered},
@@ -139,30 +139,6 @@ impl Command {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CommandCounts {
-    /// Number of changed and new objects.
-    pub changed: usize,
-    pub deleted: usize,
-    /// Number of objects that are no longer rendered.
-    pub orphans: usize,
-    pub errors: usize,
-    pub warnings: usize,
-}
-
-impl From<&CommandResult> for CommandCounts {
-    fn from(result: &CommandResult) -> Self {
-        let counts = result.counts();
-        Self {
-            changed: counts.new + counts.changed,
-            deleted: counts.deleted,
-            orphans: counts.orphans,
-            errors: counts.errors,
-            warnings: counts.warnings,
-        }
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SpecValues {
     /// Period of deployments; `None` if there is none.
@@ -251,7 +227,7 @@ impl Metrics {
     }
 
     /// Records the counts and the duration of a command.
-    pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: CommandCounts) {
+    pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: Counts) {
         if let Some(durations) = self.durations.get(&command) {
             durations
                 .with_label_values(&labels(key, command.mode()))
@@ -269,7 +245,7 @@ impl Metrics {
             let count = match gauge {
                 Gauge::Deleted => counted.deleted,
                 Gauge::Orphans => counted.orphans,
-                _ => counted.changed,
+                _ => counted.new + counted.changed,
             };
             self.set(key, gauge, number(count));
         }
@@ -368,9 +344,9 @@ mod tests {
                     key,
                     command,
                     Duration::from_secs(1),
-                    CommandCounts {
+                    Counts {
                         changed: 2,
-                        ..CommandCounts::default()
+                        ..Counts::default()
                     },
                 );
             }

@@ -1,7 +1,8 @@
 //! Local sources: the server that command lines connect to, and the questions to them for files that replace a source.
 
+mod store;
+
 use std::{
-    collections::BTreeMap,
     net::IpAddr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -9,22 +10,18 @@ use std::{
 
 use api::kluctl::gitops::SourceOverride;
 use bytes::Bytes;
-use deployer::objects;
 use engine::{RemoteFiles, RemoteOverride};
 use futures::future::BoxFuture;
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{ConfigMap, Secret},
-};
 use kluctl::CallbackError;
-use kube::{Api, api::PostParams};
 use net::AddressPolicy;
-use overrides::{Answer, CA, CONFIG_MAP, Error, Material, OverrideUrl, SECRET, Server, Sessions};
+use overrides::{Answer, CONFIG_MAP, Material, OverrideUrl, SECRET, Server, Sessions};
 use runtime::{Context, client::describe};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+
+use store::{Store, StoreError};
 
 /// Namespace of the controller if no flag names one, as in kluctl.
 const NAMESPACE: &str = "kluctl-system";
@@ -38,14 +35,6 @@ pub struct SourceOverrides {
     sessions: Sessions,
     material: Arc<OnceLock<Material>>,
     addresses: AddressPolicy,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum MaterialError {
-    #[error("cannot read or create the Secret {SECRET} or the ConfigMap {CONFIG_MAP}: {0}")]
-    Cluster(String),
-    #[error("the Secret {SECRET} has an {0}: delete it, and a new one is made")]
-    Unusable(#[from] Error),
 }
 
 impl SourceOverrides {
@@ -144,18 +133,30 @@ impl RemoteFiles for Files {
     }
 }
 
-/// Waits for the content of the Secret. The leader makes it if there is none.
+/// Waits for the content of the Secret. The leader creates it if there is none.
 async fn found(ctx: &Context) -> Material {
-    let (mut leads, mut told) = (false, String::new());
+    let namespace = match ctx.flags().runtime_namespace.as_str() {
+        "" => NAMESPACE,
+        namespace => namespace,
+    };
+    let store = Store::new(ctx.client(), namespace);
+    let (mut leads, mut logged) = (false, String::new());
     loop {
-        match in_cluster(ctx, leads).await {
+        let material = match leads {
+            true => store.read_or_create().await.map(Some),
+            false => store.read().await,
+        };
+        match material {
             Ok(Some(material)) => return material,
             Ok(None) => {}
             Err(error) => {
-                let error = error.to_string();
-                if error != told {
+                let error = match error {
+                    StoreError::Cluster(error) => unreachable_store(&error),
+                    error @ StoreError::Unusable(_) => error.to_string(),
+                };
+                if error != logged {
                     tracing::warn!(error, "local sources are off for now");
-                    told = error;
+                    logged = error;
                 }
             }
         }
@@ -166,54 +167,7 @@ async fn found(ctx: &Context) -> Material {
     }
 }
 
-/// Reads the Secret; `None` if there is none and `makes` is false.
-async fn in_cluster(ctx: &Context, makes: bool) -> Result<Option<Material>, MaterialError> {
-    let namespace = match ctx.flags().runtime_namespace.as_str() {
-        "" => NAMESPACE,
-        namespace => namespace,
-    };
-    let failed = |error: kube::Error| MaterialError::Cluster(describe(&error));
-    let secrets: Api<Secret> = Api::namespaced(ctx.client().clone(), namespace);
-    let material = match objects::found(secrets.get(SECRET).await).map_err(failed)? {
-        Some(secret) => {
-            let values = secret.data.unwrap_or_default().into_iter();
-            Material::read(&values.map(|(key, value)| (key, value.0)).collect())?
-        }
-        None if makes => {
-            let material = Material::generate()?;
-            let values = material.values().into_iter();
-            let values = values.map(|(key, value)| (key.to_owned(), ByteString(value.into_inner())));
-            let mut secret = Secret {
-                data: Some(values.collect()),
-                ..Secret::default()
-            };
-            secret.metadata.name = Some(SECRET.to_owned());
-            let created = secrets.create(&PostParams::default(), &secret).await;
-            created.map_err(failed)?;
-            material
-        }
-        None => return Ok(None),
-    };
-    if makes {
-        publish(ctx, namespace, &material.ca).await.map_err(failed)?;
-    }
-    Ok(Some(material))
-}
-
-/// Lets command lines know the authority.
-async fn publish(ctx: &Context, namespace: &str, ca: &str) -> Result<(), kube::Error> {
-    let maps: Api<ConfigMap> = Api::namespaced(ctx.client().clone(), namespace);
-    let mut map = objects::found(maps.get(CONFIG_MAP).await)?.unwrap_or_default();
-    let published = map.data.as_ref().and_then(|data| data.get(CA));
-    if published.is_some_and(|published| published == ca) {
-        return Ok(());
-    }
-    map.data = Some(BTreeMap::from([(CA.to_owned(), ca.to_owned())]));
-    if map.metadata.name.is_some() {
-        maps.replace(CONFIG_MAP, &PostParams::default(), &map).await?;
-    } else {
-        map.metadata.name = Some(CONFIG_MAP.to_owned());
-        maps.create(&PostParams::default(), &map).await?;
-    }
-    Ok(())
+fn unreachable_store(error: &kube::Error) -> String {
+    let error = describe(error);
+    format!("cannot read or create the Secret {SECRET} or the ConfigMap {CONFIG_MAP}: {error}")
 }

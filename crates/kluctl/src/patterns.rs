@@ -45,6 +45,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn word_boundaries_are_of_ascii() {
+        for (pattern, text, expected) in [
+            (r"a\Bé", "aé", false),
+            (r"\Ba", "éa", false),
+            (r"é\Bé", "éé", true),
+            (r"a\bé", "aé", true),
+            (r"a\Bb", "ab", true),
+        ] {
+            let compiled = Patterns::default().compile(pattern).unwrap();
+            assert_eq!(compiled.is_match(text), expected, "{pattern}");
+            assert_eq!(
+                bounded_regex(pattern).unwrap().is_match(text),
+                expected,
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
     fn expressions_of_a_list_are_bounded_together() {
         let mut patterns = Patterns::default();
         for number in 0..1000 {

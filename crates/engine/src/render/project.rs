@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use git::{Listing, SshConnections};
+use git::SshConnections;
 use kluctl::{CallbackError, FetchedSource, SourceAddress, Sources as _};
 use limits::blocking;
 use remote::ServerAddress;
@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tree::{Budget, Limits};
 
-use super::{blocking::BlockingContext, external::ExternalAccess, sources::SourceFetcher};
+use super::{blocking::BlockingContext, external::ExternalAccess, head::ProjectHead, sources::SourceFetcher};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
@@ -34,33 +34,6 @@ pub async fn fetch_project(
     let budget = Budget::new(limits.clone());
     let work = move |fetcher: &SourceFetcher, address: &SourceAddress| fetcher.fetch(address, &budget);
     with_fetcher(address, external, limits, ssh, cancel, work).await
-}
-
-#[derive(Debug, Clone)]
-pub struct ProjectHead {
-    /// The commit of a Git repository, or the digest of an OCI artifact.
-    pub revision: String,
-    /// The list of references by which it was found, if a Git server sent one.
-    pub(super) listing: Option<Listing>,
-}
-
-impl ProjectHead {
-    pub(super) fn unlisted(revision: String) -> Self {
-        Self {
-            revision,
-            listing: None,
-        }
-    }
-
-    /// Asks the Git server again, with one request and without blocking a thread. Returns true if its references are the same; false if
-    /// some moved, they were not listed, or the server doesn't answer: [`project_head`] says why. `external` is the same as there.
-    pub async fn is_unchanged(&self, external: &ExternalAccess) -> bool {
-        let Some(listing) = &self.listing else {
-            return false;
-        };
-        let network = external.servers.network(&Handle::current());
-        network.is_unchanged(listing).await
-    }
 }
 
 /// Returns the revision that the address of a project names now. It asks the server for its references or for the digest of the tag, and

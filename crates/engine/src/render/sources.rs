@@ -16,7 +16,7 @@ use remote::{
 };
 use tree::{Budget, Disk, Limits};
 
-use super::{blocking::BlockingContext, external::ExternalAccess, project::ProjectHead};
+use super::{blocking::BlockingContext, external::ExternalAccess, head::ProjectHead};
 
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Annotation of an artifact with the commit of its files.

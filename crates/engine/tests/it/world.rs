@@ -15,7 +15,7 @@ use tree::TreePath;
 use yaml::Value;
 
 /// Timeout that suffices on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,

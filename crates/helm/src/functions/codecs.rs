@@ -206,5 +206,5 @@ fn must_to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn from_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.text(text(arguments, 0).len())?;
     context.document(text(arguments, 0))?;
-    Ok(toml::read(text(arguments, 0)).unwrap_or_else(error_map))
+    Ok(toml::read(text(arguments, 0), context.helm).unwrap_or_else(error_map))
 }

@@ -78,6 +78,16 @@ pub struct Time {
     location: Location,
 }
 
+/// The zone of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClockZone {
+    Utc,
+    /// Seconds east of UTC.
+    Offset(i32),
+    /// A name for a zone with the offset of UTC.
+    Named(&'static str),
+}
+
 /// Go's `*time.Location` of a time; a fixed one has the name of the zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
@@ -95,6 +105,36 @@ impl Time {
             offset: 0,
             zone: "UTC".into(),
             location: Location::Local,
+        }
+    }
+
+    /// Creates a time from a date (year, month, day) and the seconds since midnight.
+    pub(super) fn of_clock(
+        (year, month, day): (i64, u32, u32),
+        seconds: i64,
+        nanos: u32,
+        zone: ClockZone,
+    ) -> Self {
+        let days = calendar::days(calendar::Date { year, month, day });
+        let time = Self::new(days * 86_400 + seconds, nanos);
+        match zone {
+            ClockZone::Offset(0) => time,
+            ClockZone::Utc => Self {
+                location: Location::Utc,
+                ..time
+            },
+            ClockZone::Offset(offset) => Self {
+                seconds: time.seconds - i64::from(offset),
+                offset,
+                zone: "".into(),
+                location: Location::Fixed,
+                ..time
+            },
+            ClockZone::Named(name) => Self {
+                zone: name.into(),
+                location: Location::Fixed,
+                ..time
+            },
         }
     }
 

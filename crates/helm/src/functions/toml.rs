@@ -1,8 +1,11 @@
 //! TOML as the library of Helm writes it: plain keys first, then indented tables.
 
+mod first;
+mod read;
+
 use std::fmt::Write as _;
 
-use go::bytes;
+pub(super) use read::read;
 
 use super::context::Context;
 use crate::template::FunctionError;
@@ -199,41 +202,5 @@ fn float(value: f64, helm: HelmVersion) -> String {
         text
     } else {
         text + ".0"
-    }
-}
-
-pub(super) fn read(text: &str) -> Result<Value, FunctionError> {
-    let raw = bytes::of_str(text);
-    let text = str::from_utf8(&raw).map_err(|error| {
-        let (before, after) = raw.split_at_checked(error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let byte = after.first().copied().unwrap_or_default();
-        format!("toml: line {line}: invalid UTF-8 byte: {byte:#04x}")
-    })?;
-    let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
-        let before = text
-            .get(..error.span().map_or(0, |span| span.start))
-            .unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        format!("toml: line {line}: {}", error.message())
-    })?;
-    Ok(from_table(&table))
-}
-
-fn from_table(table: &::toml::Table) -> Value {
-    let entry =
-        |(key, value): (&String, &::toml::Value)| (bytes::of_utf8(key).into_owned(), from_toml(value));
-    Value::dict(table.iter().map(entry))
-}
-
-fn from_toml(value: &::toml::Value) -> Value {
-    match value {
-        ::toml::Value::String(text) => Value::utf8(text),
-        ::toml::Value::Integer(value) => Value::int64(*value),
-        ::toml::Value::Float(value) => Value::Float(*value),
-        ::toml::Value::Boolean(value) => Value::Bool(*value),
-        ::toml::Value::Datetime(moment) => Value::string(moment.to_string()),
-        ::toml::Value::Array(items) => Value::list(items.iter().map(from_toml).collect()),
-        ::toml::Value::Table(table) => from_table(table),
     }
 }

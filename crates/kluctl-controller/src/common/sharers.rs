@@ -24,13 +24,7 @@ fn read(object: &DynamicObject, discriminator: &str) -> Option<Claim> {
         .data
         .pointer("/status/discriminator")
         .and_then(Value::as_str);
-    (noted == Some(discriminator) && !goes_with_everything(object)).then(|| {
-        Claim::of(
-            object,
-            "KluctlDeployment",
-            deployed::flux::has_applied(&object.data),
-        )
-    })
+    (noted == Some(discriminator) && !goes_with_everything(object)).then(|| claim(object))
 }
 
 /// Reads the claim of an object that was deployed with all of these labels, by a release that had no discriminator. There may be
@@ -39,13 +33,11 @@ fn read_labelled(object: &DynamicObject, labels: &BTreeMap<String, String>) -> O
     let noted = object.data.pointer("/status/commonLabels")?.as_object()?;
     let has = |(name, value): (&String, &String)| noted.get(name).and_then(Value::as_str) == Some(value);
     let is_claim = labels.iter().all(has) && !goes_with_everything(object);
-    is_claim.then(|| {
-        Claim::of(
-            object,
-            "KluctlDeployment",
-            deployed::flux::has_applied(&object.data),
-        )
-    })
+    is_claim.then(|| claim(object))
+}
+
+fn claim(object: &DynamicObject) -> Claim {
+    Claim::of(object, WORDS.kind, deployed::flux::has_applied(&object.data))
 }
 
 fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Claim> {

@@ -49,15 +49,14 @@ use build::Built;
 use consumer::FluxKluctlDeployment;
 pub use controller::Controller;
 use plan::{Decision, Deploy, Period, Prune};
-use report::Report;
+use report::{Failure, Report};
 use source::ProjectSource;
-use status::Failure;
 pub use unchanged::FluxInputs;
 
 /// Wakes objects when their sources and dependencies change.
 #[must_use]
 pub fn triggers(ctx: &Context, controller: &Controller) -> BoxStream<'static, Trigger> {
-    deployer::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered())
+    deployer::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered(), None)
 }
 
 #[derive(Debug)]
@@ -104,7 +103,7 @@ impl Controller {
                 None => source().unwrap_or_default(),
             },
             path: spec::path_text(spec).to_owned(),
-            reference: String::new(),
+            reference: spec.source.as_ref().map(source::ref_label).unwrap_or_default(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod events;
 mod guard;
 mod pass;
 mod plan;
+mod prepare_error;
 mod removal;
 mod requests;
 mod spec;
@@ -43,10 +44,11 @@ use deployer::{
 use results::CommandResult;
 use runtime::{ObjectKey, Outcome, Pass, Requeue};
 
-use build::{Built, FetchedProject, PrepareError};
+use build::{Built, FetchedProject};
 pub use controller::{Controller, SharedParts};
 use pass::{Applied, Draft};
 use plan::Decision;
+use prepare_error::PrepareError;
 pub use unchanged::GitopsInputs;
 
 impl DeployKind for Controller {
@@ -105,6 +107,7 @@ impl DeployKind for Controller {
     ) -> Outcome<KluctlDeploymentStatus> {
         let mut status = object.status.clone().unwrap_or_default();
         requests::end_interrupted(&mut status, &fault.message, now);
+        status::observe_undeployed(&mut status, object);
         status::set_ready(&mut status, object, fault.reason, &fault.message, now);
         Outcome {
             status,

@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use crate::source::OfferedSource;
 
 /// Timeout of every wait, for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 

@@ -312,6 +312,14 @@ async fn removal_is_repeated_while_the_cluster_of_another_owner_is_unknown() -> 
     let lost = json!({ "secretRef": { "name": "missing" } });
     shop.create("other", json!({ "suspend": true, "kubeConfig": lost }))
         .await?;
+    // The status of the first pass would replace the claim.
+    let observed = |object: &KluctlDeployment| {
+        object
+            .status
+            .as_ref()
+            .is_some_and(|status| status.observed_generation.is_some())
+    };
+    wait_for(&shop.api(), "other", "its first pass", TIMEOUT, observed).await?;
     let claim = json!({ "status": { "targetKey": status.target_key } });
     let params = PatchParams::default();
     shop.api()

@@ -23,7 +23,7 @@ use engine::{
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
-use results::{CommandResult, Inventory, ObjectError, deployed::flux as inventory};
+use results::{CommandResult, Counts, Inventory, ObjectError, deployed::flux as inventory};
 use runtime::{ObjectKey, Pass};
 
 use self::done::{command_done, refused, validate_done};
@@ -35,7 +35,7 @@ use super::{
     source::ProjectSource,
     spec,
 };
-use crate::metrics::{Command, CommandCounts};
+use crate::metrics::Command;
 
 /// Time for which the answers to reads and applies count as the current state of the objects.
 const JUST_NOW: Duration = Duration::from_secs(10);
@@ -385,7 +385,7 @@ impl Deployment<'_> {
             Err(error) => return Err(self.fault(&error)),
         };
         let command = Command::deploying(spec::pokes_images(&self.object.spec));
-        metrics.done(self.key, command, started.elapsed(), CommandCounts::from(&result));
+        metrics.done(self.key, command, started.elapsed(), result.counts());
         for warning in &result.warnings {
             tracing::info!(%warning, "deploying");
         }
@@ -426,9 +426,9 @@ impl Deployment<'_> {
             Err(error @ Error::Cancelled) => return Err(self.fault(&error)),
             Err(error) => refused(error.to_string()),
         };
-        let counted = CommandCounts {
+        let counted = Counts {
             errors: done.errors.len(),
-            ..CommandCounts::default()
+            ..Counts::default()
         };
         self.controller
             .metrics

@@ -169,24 +169,11 @@ fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
             error.to_string(),
         )
     })?;
-    let args = serde_json::Value::Object(spec.args.clone().unwrap_or_default());
-    Ok(Request {
-        project_dir: spec::path(spec)?,
-        target: spec.target.clone(),
-        target_name_override: spec.target_name_override.clone(),
-        context_override: spec.context.clone().filter(|context| !context.is_empty()),
-        contexts: kluctl::Contexts {
-            current: contexts.current,
-            names: contexts.names,
-        },
-        args: match Value::from_json(args) {
-            Value::Map(map) => map,
-            _ => Map::new(),
-        },
-        images: spec::images(spec),
-        inclusion: spec::inclusion(spec),
-        ..Request::default()
-    })
+    let contexts = kluctl::Contexts {
+        current: contexts.current,
+        names: contexts.names,
+    };
+    Ok(spec::request(spec, spec::path(spec)?, contexts))
 }
 
 #[cfg(test)]

@@ -42,4 +42,8 @@ impl Consumer for FluxKluctlDeployment {
     fn retry_interval(object: &KluctlDeployment) -> Duration {
         spec::retry_interval(&object.spec)
     }
+
+    fn handled_request(object: &KluctlDeployment) -> Option<&str> {
+        object.status.as_ref()?.last_handled_reconcile_at.as_deref()
+    }
 }

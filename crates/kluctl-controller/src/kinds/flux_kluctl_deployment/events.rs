@@ -9,7 +9,10 @@ use api::{
 use deployer::{SourceArtifact, message};
 use runtime::{EventDraft, Severity};
 
-use super::{report::Report, spec, status::Failure};
+use super::{
+    report::{Failure, Report},
+    spec,
+};
 
 /// The revision in events about a source whose access is denied.
 const UNKNOWN: &str = "unknown";

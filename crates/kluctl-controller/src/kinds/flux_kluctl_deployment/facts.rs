@@ -8,6 +8,7 @@ use deployer::{
     schedule::{due_age, since},
 };
 use kube::ResourceExt;
+use runtime::requests;
 
 use super::{
     plan::{Facts, LastDeploy},
@@ -27,10 +28,6 @@ pub(crate) fn facts<'a>(
     let deploy = status.and_then(|status| status.last_deploy_result.as_ref());
     let prune = status.and_then(|status| status.last_prune_result.as_ref());
     let validate = status.and_then(|status| status.last_validate_result.as_ref());
-    let unhandled = |name: &str, handled: Option<&String>| {
-        let asked = object.annotations().get(name);
-        asked.is_some() && asked != handled
-    };
     let shortest = |a: Option<Duration>, b: Option<Duration>| match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -42,9 +39,10 @@ pub(crate) fn facts<'a>(
         is_same && is_failure && since(last.time.0, now) < due_age(retry)
     });
     let spec_changed = status.and_then(|status| status.observed_generation) != object.metadata.generation;
-    let deploy_requested = unhandled(
+    let deploy_requested = requests::is_unhandled(
+        &object.metadata,
         annotation::DEPLOY_REQUESTED_AT,
-        status.and_then(|status| status.last_handled_deploy_at.as_ref()),
+        status.and_then(|status| status.last_handled_deploy_at.as_deref()),
     );
     let is_early = ages.is_early(wanted(object, hash, dry_run), spec::retry_interval(spec))
         || failed.is_some() && !spec_changed && !deploy_requested;
@@ -57,9 +55,10 @@ pub(crate) fn facts<'a>(
         }),
         spec_changed,
         deploy_requested,
-        reconcile_requested: unhandled(
+        reconcile_requested: requests::is_unhandled(
+            &object.metadata,
             annotation::RECONCILE_REQUESTED_AT,
-            status.and_then(|status| status.last_handled_reconcile_at.as_ref()),
+            status.and_then(|status| status.last_handled_reconcile_at.as_deref()),
         ),
         recovering: !status.is_some_and(|status| got_to_deploy(&status.conditions)),
         dry_run,

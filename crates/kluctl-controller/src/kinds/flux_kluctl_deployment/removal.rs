@@ -75,7 +75,11 @@ impl Controller {
             self.report_retained(object, &kept);
             return Ok(());
         }
-        let target = self.references.cluster(object).await?;
+        let (kube_config, account) = (&object.spec.kube_config, &object.spec.service_account_name);
+        let target = self
+            .clusters()
+            .of(pass.namespace, kube_config.as_ref(), account.as_deref());
+        let target = target.await.map_err(|error| RemovalFailure::of_cluster(&error))?;
         let sharers = self.removal_sharers(object, selector, &target.identity).await?;
         facts.sharers = sharers.certain().map_or(&[][..], std::slice::from_ref);
         match (plan::removal(&facts), sharers.uncertain.first()) {
@@ -150,7 +154,7 @@ impl Controller {
         }
         let result = deleted.map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
         self.metrics
-            .done(&key(object), Command::Delete, started.elapsed(), (&result).into());
+            .done(&key(object), Command::Delete, started.elapsed(), result.counts());
         let own = object.spec.kube_config.is_none().then(|| key(object).namespace);
         check_removed(&result, previous.as_deref().unwrap_or_default(), own.as_deref())?;
         self.parts

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    Reason, Time, annotation, condition_type, conditions,
+    Fault, Reason, Time, annotation, condition_type, conditions,
     kluctl::{InvolvedRef, InvolvedRepo, KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
 };
 use engine::PinnedSource;
@@ -47,6 +47,32 @@ pub(crate) struct Report {
     pub since_compared: Duration,
     pub since_validated: Duration,
     pub took: Duration,
+}
+
+/// A pass that ended before it could deploy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The attempted revision; `None` if the source was not read.
+    pub revision: Option<String>,
+    pub fault: Fault,
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self {
+            revision: None,
+            fault,
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn of(revision: &str, fault: Fault) -> Self {
+        Self {
+            revision: Some(revision.to_owned()),
+            fault,
+        }
+    }
 }
 
 const MAX_REPOS: usize = 50;

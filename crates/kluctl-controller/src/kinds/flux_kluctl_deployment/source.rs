@@ -59,6 +59,14 @@ fn reference(source: &GitSource) -> (GitReference, String) {
     (GitReference::Head, "HEAD".to_owned())
 }
 
+/// Returns the reference as the metric of the source has it: empty for the default branch. Pure.
+pub(super) fn ref_label(source: &GitSource) -> String {
+    match reference(source) {
+        (GitReference::Head, _) => String::new(),
+        (_, name) => name,
+    }
+}
+
 impl Controller {
     /// Reads the artifact of the source, or fetches the repository of `spec.source`.
     pub(super) async fn source(
@@ -137,5 +145,26 @@ impl Controller {
             revision: format!("{name}/{}", fetched.commit.unwrap_or_default()),
             files: fetched.tree,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn label_of_a_source_has_its_full_reference() {
+        for (reference, expected) in [
+            (json!(null), ""),
+            (json!({ "branch": "main" }), "refs/heads/main"),
+            (json!({ "tag": "v1" }), "refs/tags/v1"),
+            (json!({ "branch": "", "tag": "" }), ""),
+        ] {
+            let source = json!({ "url": "https://example.com/shop.git", "ref": reference });
+            let source: GitSource = serde_json::from_value(source).unwrap();
+            assert_eq!(ref_label(&source), expected);
+        }
     }
 }

@@ -7,7 +7,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentSpec},
 };
 use deployer::schedule::{self, MIN_INTERVAL};
-use kluctl::{FixedImage, Inclusion};
+pub(crate) use engine::specs::flux::{inclusion, path as path_text, request};
 use tree::TreePath;
 
 use super::{consumer::FluxKluctlDeployment, plan::Period};
@@ -140,32 +140,6 @@ fn fixed_images(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the fixed images. Their other fields describe where an image was found when the list was made, as in kluctl, and select
-/// nothing.
-#[must_use]
-pub(crate) fn images(spec: &KluctlDeploymentSpec) -> Vec<FixedImage> {
-    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let images = spec.images.iter().map(|image| FixedImage {
-        image: Some(image.image.clone()),
-        image_regex: None,
-        result_image: image.result_image.clone(),
-        namespace: filled(&image.namespace),
-        deployment: filled(&image.deployment),
-        container: filled(&image.container),
-    });
-    images.collect()
-}
-
-#[must_use]
-pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
-    Inclusion {
-        include_tags: spec.include_tags.clone(),
-        exclude_tags: spec.exclude_tags.clone(),
-        include_dirs: spec.include_deployment_dirs.clone(),
-        exclude_dirs: spec.exclude_deployment_dirs.clone(),
-    }
-}
-
 #[must_use]
 pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
     spec.deploy_mode.as_deref() == Some(POKE_IMAGES)
@@ -216,15 +190,6 @@ pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
     };
     TreePath::parse(path_text(spec).trim_start_matches('/'))
         .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("{field}: {error}")))
-}
-
-#[must_use]
-pub(crate) fn path_text(spec: &KluctlDeploymentSpec) -> &str {
-    let path = match &spec.source {
-        Some(source) => source.path.as_deref(),
-        None => spec.path.as_deref(),
-    };
-    path.unwrap_or_default()
 }
 
 #[must_use]

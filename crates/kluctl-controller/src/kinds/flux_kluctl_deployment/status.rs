@@ -11,7 +11,7 @@ use runtime::{Outcome, Requeue};
 
 use super::{
     discriminators, events, plan,
-    report::{self, Errors, Report},
+    report::{self, Errors, Failure, Report},
     spec,
 };
 use deployer::{
@@ -20,32 +20,6 @@ use deployer::{
     message,
     schedule::since,
 };
-
-/// A pass that ended before it could deploy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// The attempted revision; `None` if the source was not read.
-    pub revision: Option<String>,
-    pub fault: Fault,
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self {
-            revision: None,
-            fault,
-        }
-    }
-}
-
-impl Failure {
-    pub(crate) fn of(revision: &str, fault: Fault) -> Self {
-        Self {
-            revision: Some(revision.to_owned()),
-            fault,
-        }
-    }
-}
 
 /// Returns the status before the first pass of an object has ended; `None` for later passes, whose last state stays until
 /// something changes.

@@ -119,27 +119,16 @@ impl Controller {
         pass: &Pass<'_, KluctlDeployment>,
         inputs: &Inputs<FluxInputs>,
     ) -> Option<NewRevision<FluxInputs>> {
-        let (object, last) = (pass.object, &inputs.own.artifact);
-        let record = inputs.record.clone()?;
-        let attempted = object.status.as_ref()?.last_attempted_revision.as_deref();
-        if self.successors.contains(&pass.key()) != Some(false) || attempted != Some(last.revision()) {
+        if self.successors.contains(&pass.key()) != Some(false) {
             return None;
         }
-        let newest = self.references.newest_artifact(object, attempted);
-        let artifact = pass.slot.waiting(newest).await.ok()?;
-        let is_same_source = artifact.source == last.source && artifact.git == last.git;
-        if !is_same_source || artifact.revision() == last.revision() {
-            return None;
-        }
-        let is_same = self.references.is_same_for(object, (last, &artifact), &record);
-        let files = match pass.slot.waiting(is_same).await {
-            true => None,
-            false => {
-                let limit = spec::timeout(&object.spec) / 3;
-                let files = self.references.files(object, &artifact, limit, &pass.cancel);
-                Some(pass.slot.waiting(files).await.ok()? as _)
-            }
-        };
+        let spec = &pass.object.spec;
+        let attempted = pass.object.status.as_ref()?.last_attempted_revision.as_deref();
+        let known = (inputs.record.as_deref()?, attempted);
+        let newer =
+            self.references
+                .newer_artifact(pass, &inputs.own.artifact, known, spec::timeout(spec) / 3);
+        let NewRevision { files, own: artifact } = newer.await?;
         let own = FluxInputs {
             artifact,
             recorded_at: inputs.own.recorded_at,

@@ -11,12 +11,13 @@ use results::deployed::gitops as inventory;
 use runtime::{Pass, Severity, now};
 
 use super::{
-    build::{Built, PrepareError},
+    build::Built,
     command_event::CommandEvent,
     commands::Commands,
     controller::Controller,
     pass::{Applied, Draft},
     plan::{self, Decision},
+    prepare_error::PrepareError,
     requests, spec, status,
 };
 

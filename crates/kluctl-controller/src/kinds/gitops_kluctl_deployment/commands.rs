@@ -20,12 +20,12 @@ use engine::{
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
-use results::{CommandResult, Inventory, ObjectError, deployed::gitops as inventory, status_json};
+use results::{CommandResult, Counts, Inventory, ObjectError, deployed::gitops as inventory, status_json};
 use runtime::{ObjectKey, Pass, Severity};
 use serde_json::Value;
 
 use super::{build::Built, command_event::CommandEvent, controller::Controller, guard::Guard, spec};
-use crate::metrics::{Command, CommandCounts};
+use crate::metrics::Command;
 
 pub(super) struct Done {
     pub(super) id: String,
@@ -137,12 +137,7 @@ impl<'a> Commands<'a, '_> {
             result
         };
         let command = Command::deploying(spec::pokes_images(&self.object.spec));
-        metrics.done(
-            &self.key,
-            command,
-            started.elapsed(),
-            CommandCounts::from(&result),
-        );
+        metrics.done(&self.key, command, started.elapsed(), result.counts());
         let versions = std::mem::take(&mut result.versions);
         match dry_run {
             true => drop(memory.take_seen(&self.key)),
@@ -248,12 +243,8 @@ impl<'a> Commands<'a, '_> {
         result
             .errors
             .extend(result.completeness.message().map(ObjectError::general));
-        self.controller.metrics.done(
-            &self.key,
-            Command::Prune,
-            started.elapsed(),
-            CommandCounts::from(&result),
-        );
+        let metrics = &self.controller.metrics;
+        metrics.done(&self.key, Command::Prune, started.elapsed(), result.counts());
         if !result.errors.is_empty() {
             self.controller.parts.states.request_sweep(&self.key);
         }
@@ -333,10 +324,10 @@ impl<'a> Commands<'a, '_> {
             let project = self.project(&guard, previous.as_deref());
             commands::validate_besides(&project, &ready.unwrap_or_default()).await?
         };
-        let counted = CommandCounts {
+        let counted = Counts {
             errors: result.errors.len(),
             warnings: result.warnings.len(),
-            ..CommandCounts::default()
+            ..Counts::default()
         };
         let controller = self.controller;
         controller

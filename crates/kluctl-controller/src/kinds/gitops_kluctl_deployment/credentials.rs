@@ -8,7 +8,7 @@ use engine::{DecryptionKeys, ExternalAccess};
 use kube::{Client, ResourceExt as _};
 use remote::SecretCredentials;
 
-use super::build::PrepareError;
+use super::prepare_error::PrepareError;
 
 /// Maximum number of entries of all lists of credentials.
 const MOST: usize = 200;

@@ -2,11 +2,9 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use api::kluctl::gitops::KluctlDeploymentStatus;
 use engine::{CompareOptions, DeployOptions, Error, commands};
 use objects::{ObjectId, ObjectRef};
 use results::{ResultObject, deployed::gitops as inventory, status_json};
-use serde_json::Value;
 
 use super::{commands::Commands, spec};
 
@@ -55,7 +53,9 @@ impl Commands<'_, '_> {
             .as_deref()
             .is_some_and(|text| !text.is_empty());
         // Without an index, a search is a list of every kind.
-        let is_due = is_new || had_orphans(&self.status) || age.is_none_or(|age| age > ORPHANS_AGE);
+        let last = self.status.last_drift_detection_result.as_ref();
+        let had_orphans = last.is_some_and(status_json::has_orphans);
+        let is_due = is_new || had_orphans || age.is_none_or(|age| age > ORPHANS_AGE);
         let indexed = self.indexed().await;
         let kinds = self.searched(
             self.occasion(),
@@ -90,16 +90,4 @@ impl Commands<'_, '_> {
         }
         Ok((differing, comparison.orphans))
     }
-}
-
-fn had_orphans(status: &KluctlDeploymentStatus) -> bool {
-    let drift = status.last_drift_detection_result.as_ref();
-    let objects = drift
-        .and_then(|drift| drift.get("objects"))
-        .and_then(Value::as_array);
-    objects.is_some_and(|objects| {
-        objects
-            .iter()
-            .any(|object| object.get("orphan").and_then(Value::as_bool) == Some(true))
-    })
 }

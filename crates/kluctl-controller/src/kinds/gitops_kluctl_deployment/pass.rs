@@ -16,10 +16,10 @@ use remote::SshConnections;
 use runtime::{Outcome, Pass, Requeue, client::describe, now};
 
 use super::{
-    build::PrepareError,
     command_event::CommandEvent,
     controller::Controller,
     events, plan,
+    prepare_error::PrepareError,
     requests::{self, PendingRequest},
     spec, status,
 };
@@ -75,12 +75,6 @@ impl Draft {
     pub(super) fn is_overridden(&self) -> bool {
         let request = self.requested.as_ref();
         request.is_some_and(|requested| requested.request.overrides_patch.is_some())
-    }
-
-    /// Forgets the hash of the objects, so that the next pass that renders them deploys: a change of the spec may not show in the
-    /// objects, and is observed now.
-    pub(super) fn forget_hash(&mut self) {
-        self.status.last_objects_hash = None;
     }
 
     pub(super) async fn checkpoint(
@@ -168,11 +162,7 @@ impl Draft {
             };
         }
         if self.is_full() && !error.is_unrecorded() {
-            let generation = self.object.metadata.generation;
-            if self.status.observed_generation != generation {
-                self.forget_hash();
-            }
-            self.status.observed_generation = generation;
+            status::observe_undeployed(&mut self.status, &self.object);
         }
         self.refused(error, fault, now)
     }

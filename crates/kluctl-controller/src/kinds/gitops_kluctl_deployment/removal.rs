@@ -78,7 +78,7 @@ impl Controller {
             .clusters
             .of(pass.namespace, object.spec.kube_config.as_ref(), account)
             .await;
-        let target = target.map_err(|error| failed(error.to_string()))?;
+        let target = target.map_err(|error| RemovalFailure::of_cluster(&error))?;
         let cluster = working(&target.cluster, pass);
         let guard = Guard::new(self, object, &cluster, &target.identity, discriminator);
         let previous = inventory::of(object.status.as_ref()).objects();
@@ -101,12 +101,8 @@ impl Controller {
         }
         let result = deleted.map_err(|error| failed(error.to_string()))?;
         let result = Box::new(self.described(pass, result).await);
-        self.metrics.done(
-            &key(object),
-            Command::Delete,
-            started.elapsed(),
-            (&*result).into(),
-        );
+        self.metrics
+            .done(&key(object), Command::Delete, started.elapsed(), result.counts());
         let own = object.spec.kube_config.is_none().then_some(pass.namespace);
         let checked = check_removed(&result, previous.as_deref().unwrap_or_default(), own);
         if let Err(failure) = checked {

@@ -5,10 +5,11 @@ use std::time::Duration;
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride};
 use cluster::access::Contexts;
 use deployer::schedule;
-use kluctl::{FixedImage, GitReference, Inclusion, Request, SourceAddress};
+use engine::specs;
+pub(crate) use engine::specs::gitops::{args, inclusion};
+use kluctl::{GitReference, Request, SourceAddress};
 use remote::ServerAddress;
 use tree::TreePath;
-use yaml::{Map, Value};
 
 /// Scheme of sources that a command line serves.
 const OVERRIDE_SCHEME: &str = "grpc+source-override://";
@@ -44,8 +45,8 @@ pub enum InvalidSpec {
     DecryptionProvider(String),
     #[error("{0}")]
     Name(String),
-    #[error("spec.images: {0}")]
-    Images(String),
+    #[error(transparent)]
+    Images(#[from] specs::gitops::InvalidImages),
     #[error("deployMode '{0}' not supported")]
     DeployMode(String),
 }
@@ -255,51 +256,16 @@ fn in_dir(address: SourceAddress, repo_key: String, path: Option<&str>) -> Resul
 }
 
 pub(crate) fn request(object: &KluctlDeployment, source: &Source) -> Result<Request, InvalidSpec> {
-    let spec = &object.spec;
     let contexts = Contexts::default();
-    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    Ok(Request {
-        project_dir: source.dir.clone(),
-        target: filled(&spec.target),
-        target_name_override: filled(&spec.target_name_override),
-        context_override: filled(&spec.context),
-        contexts: kluctl::Contexts {
-            current: contexts.current,
-            names: contexts.names,
-        },
-        args: args(spec),
-        images: images(spec)?,
-        inclusion: inclusion(spec),
-        ..Request::default()
-    })
-}
-
-pub(crate) fn args(spec: &KluctlDeploymentSpec) -> Map {
-    let args = serde_json::Value::Object(spec.args.clone().unwrap_or_default());
-    match Value::from_json(args) {
-        Value::Map(map) => map,
-        _ => Map::new(),
-    }
-}
-
-fn images(spec: &KluctlDeploymentSpec) -> Result<Vec<FixedImage>, InvalidSpec> {
-    if spec.images.is_empty() {
-        return Ok(Vec::new());
-    }
-    let failed = |error: &dyn std::fmt::Display| InvalidSpec::Images(error.to_string());
-    let list = serde_json::json!({ "images": spec.images });
-    let text = serde_json::to_vec(&list).map_err(|error| failed(&error))?;
-    let name = TreePath::root().child("spec.images");
-    FixedImage::read_list(&name, &text, &tree::Budget::default()).map_err(|error| failed(&error))
-}
-
-pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
-    Inclusion {
-        include_tags: spec.include_tags.clone(),
-        exclude_tags: spec.exclude_tags.clone(),
-        include_dirs: spec.include_deployment_dirs.clone(),
-        exclude_dirs: spec.exclude_deployment_dirs.clone(),
-    }
+    let contexts = kluctl::Contexts {
+        current: contexts.current,
+        names: contexts.names,
+    };
+    Ok(specs::gitops::request(
+        &object.spec,
+        source.dir.clone(),
+        contexts,
+    )?)
 }
 
 pub(crate) fn deploy_mode(spec: &KluctlDeploymentSpec) -> &str {
@@ -337,6 +303,7 @@ pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use yaml::Value;
 
     use super::*;
 
@@ -462,8 +429,13 @@ mod tests {
     fn informational_fields_of_images_change_nothing() {
         let image = json!({ "image": "a", "resultImage": "b" });
         let of = |image: &serde_json::Value| {
-            let images = images(&spec(&json!({ "images": [image] }))).unwrap();
-            images.iter().map(kluctl::FixedImage::to_map).collect::<Vec<_>>()
+            let object = KluctlDeployment::new("shop", spec(&json!({ "images": [image] })));
+            let request = request(&object, &source(&object.spec).unwrap()).unwrap();
+            request
+                .images
+                .iter()
+                .map(kluctl::FixedImage::to_map)
+                .collect::<Vec<_>>()
         };
         let object = json!({ "group": "apps", "version": "v1", "kind": "Deployment", "name": "shop", "namespace": "apps" });
         for (name, value) in [

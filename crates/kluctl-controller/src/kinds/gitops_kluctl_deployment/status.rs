@@ -10,7 +10,7 @@ use deployer::{
 };
 use results::status_json::{count, description};
 
-use super::build::PrepareError;
+use super::prepare_error::PrepareError;
 
 const IN_PROGRESS: &str = "Reconciliation in progress";
 
@@ -70,6 +70,16 @@ pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeploy
             .ready(ready.status, ready.reason, &ready.message)
             .finish(past(object));
     }
+}
+
+/// Observes a generation that was not deployed. The hash of the objects is forgotten, so that the next pass that renders them deploys: a
+/// change of the spec may not show in them.
+pub(crate) fn observe_undeployed(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
+    let generation = object.metadata.generation;
+    if status.observed_generation != generation {
+        status.last_objects_hash = None;
+    }
+    status.observed_generation = generation;
 }
 
 pub(crate) fn set_prepare_error(

@@ -3,7 +3,7 @@
 use results::{CommandResult, ValidateResult};
 use yaml::Value;
 
-use super::CommandDone;
+use super::super::report::CommandDone;
 
 /// Maximum size of a stored result in bytes; a status has three of them.
 const RESULT_BYTES: usize = 48 << 10;

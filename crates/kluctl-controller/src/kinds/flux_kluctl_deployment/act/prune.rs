@@ -66,7 +66,7 @@ impl Deployment<'_> {
         match pruned {
             Ok(result) => {
                 let metrics = &self.controller.metrics;
-                metrics.done(self.key, Command::Prune, started.elapsed(), (&result).into());
+                metrics.done(self.key, Command::Prune, started.elapsed(), result.counts());
                 let mut done = command_done(&result);
                 // Objects may be left, so pruning stays due.
                 done.errors.extend(result.completeness.message());

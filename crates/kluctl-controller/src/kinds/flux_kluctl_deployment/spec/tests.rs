@@ -381,7 +381,7 @@ fn options_of_a_deployment_are_those_of_the_command_line() {
         (inclusion(&spec).include_dirs, inclusion(&spec).exclude_dirs),
         (vec!["c".to_owned()], vec!["d".to_owned()])
     );
-    let images = images(&spec);
+    let images = engine::specs::flux::images(&spec);
     assert_eq!(images.len(), 1);
     let image = images.first().expect("an image");
     assert_eq!(
