@@ -1,7 +1,7 @@
 //! From an accepted event to its deliveries. An event passes the modules in this order, each once:
 //!
 //! ```text
-//! matching (selection, failures) -> routes (Provider) -> digest | queue (lanes) -> restore -> message -> sender (settings, send) -> reports
+//! matching (selection, failures) -> routes (Provider) -> digest | queue (lanes) -> restore -> message -> sender (settings, steps, send) -> reports
 //! ```
 //! A slow provider fills its own lane only. Deliveries that wait long are read back from the journal.
 
@@ -26,6 +26,7 @@ mod selection;
 mod send;
 mod sender;
 mod settings;
+mod steps;
 
 use std::sync::Arc;
 

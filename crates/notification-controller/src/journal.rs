@@ -1,15 +1,17 @@
 //! The journal of accepted events: an event that was answered with 202 survives the end of the process, and needs no memory while it waits.
 //!
 //! ```text
-//! event -> append, sync -> 202 -> deliveries, some after they were read back -> all ended -> append "done"
+//! event -> insert, commit -> 202 -> deliveries, some after they were read back -> all ended -> remove
 //! ```
-//! A directory has append-only segments. One thread writes them, many records per sync; another one reads them. A segment is removed when all its
-//! events are done; the live events of the oldest move to the newest when the segments are more than twice as large as the live events. After a restart,
-//! events that are not done are delivered again, apart from deliveries that have ended: an event can arrive twice, but is not lost.
+//! A directory has a database. One thread writes it, many events and ends per transaction; another one reads it. After a restart, events that are not
+//! done are delivered again, apart from deliveries that have ended: an event can arrive twice, but is not lost. After a failure, the database is opened
+//! again; until then, events are refused, and readers wait.
 
+mod file;
 mod readings;
-mod record;
-mod segments;
+mod shared;
+mod storage;
+mod tables;
 mod ticket;
 
 use std::{
@@ -18,8 +20,9 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc,
+        mpsc::{self, RecvTimeoutError},
     },
+    time::Duration,
 };
 
 use api::Event;
@@ -28,10 +31,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use readings::Readings;
-use segments::{Ended, Segments};
+use storage::Storage;
+use tables::Ended;
 pub(crate) use ticket::{Ticket, is_old};
 
 const BATCH: usize = 256;
+/// Pause between attempts to open the database after a failure.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum bytes of the events that are not done; further events are refused.
 pub(crate) const FULL: u64 = 48 * 1024 * 1024;
 /// Age at which an event is given up, in seconds.
@@ -95,15 +101,14 @@ impl Journal {
             return Ok((Arc::new(journal), Vec::new()));
         };
         let summarize = |payload: &[u8]| serde_json::from_slice::<Summary>(payload).ok();
-        let (segments, live) = Segments::open(path, summarize)?;
-        let next = segments.next_id();
-        let bytes = Arc::new(AtomicU64::new(segments.bytes()));
-        let readings = Readings::start(segments.reader())?;
+        let (storage, live) = Storage::open(path, summarize)?;
+        let next = live.last().map_or(1, |last| last.id.saturating_add(1));
+        let bytes = storage.reserved();
+        let readings = Readings::start(storage.reader())?;
         let (commands, received) = mpsc::channel();
-        let counted = Arc::clone(&bytes);
         std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write(segments, &received, &pending, &counted))?;
+            .spawn(move || write(storage, &received, &pending))?;
         let journal = Arc::new(Self {
             files: Some(Files { commands, readings }),
             next: AtomicU64::new(next),
@@ -111,7 +116,7 @@ impl Journal {
         });
         let left = live.into_iter().map(|live| {
             let (at, key) = live.summary.as_ref().map_or((0, ""), |read| (read.at, &read.key));
-            let ticket = Ticket::new(&journal, live.id, at, key, live.length, live.parts);
+            let ticket = Ticket::new(&journal, live.id, at, key, live.length, live.deliveries);
             (ticket, live.summary)
         });
         let left = left.collect();
@@ -125,7 +130,7 @@ impl Journal {
         let mut length = 0;
         if let Some(Files { commands, .. }) = &self.files {
             let payload = serde_json::to_vec(entry).map_err(|_| NotWritten)?;
-            length = record::length(&payload);
+            length = payload.len() as u64;
             let reservation = Reservation::of(&self.bytes, length).ok_or(NotWritten)?;
             let (written, answer) = oneshot::channel();
             commands
@@ -179,36 +184,49 @@ impl Drop for Reservation<'_> {
     }
 }
 
-fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge, bytes: &AtomicU64) {
-    let count = |segments: &Segments| pending.set(i64::try_from(segments.live()).unwrap_or(i64::MAX));
-    count(&segments);
-    while let Ok(first) = received.recv() {
-        let batch = std::iter::once(first).chain(received.try_iter().take(BATCH - 1));
-        let (mut adds, mut ended, mut answers, mut flushed) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for command in batch {
-            match command {
-                Command::Add(id, payload, answer) => {
-                    adds.push((id, payload));
-                    answers.push(answer);
-                }
-                Command::Ended(event) => ended.push(event),
-                Command::Flush(answer) => flushed.push(answer),
+fn write(mut storage: Storage, received: &mpsc::Receiver<Command>, pending: &IntGauge) {
+    loop {
+        pending.set(storage.events());
+        let wait = if storage.is_open() { Duration::MAX } else { PAUSE };
+        let written = match received.recv_timeout(wait) {
+            Ok(first) => {
+                let batch = std::iter::once(first).chain(received.try_iter().take(BATCH - 1));
+                write_batch(&mut storage, batch, pending)
             }
-        }
-        let written = segments.write(&adds, &ended);
-        count(&segments);
-        match &written {
-            Ok(released) => drop(bytes.fetch_sub(*released, Ordering::AcqRel)),
-            Err(error) => tracing::error!(%error, "the journal of events cannot be written"),
-        }
-        for answer in answers {
-            let _ = answer.send(written.is_ok());
-        }
-        for answer in flushed {
-            let _ = answer.send(());
+            Err(RecvTimeoutError::Timeout) => storage.reopen(),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if let Err(error) = written {
+            tracing::error!(%error, "the journal of events cannot be written");
         }
     }
+}
+
+fn write_batch(
+    storage: &mut Storage,
+    batch: impl Iterator<Item = Command>,
+    pending: &IntGauge,
+) -> io::Result<()> {
+    let (mut adds, mut ended, mut answers, mut flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for command in batch {
+        match command {
+            Command::Add(id, payload, answer) => {
+                adds.push((id, payload));
+                answers.push(answer);
+            }
+            Command::Ended(event) => ended.push(event),
+            Command::Flush(answer) => flushed.push(answer),
+        }
+    }
+    let written = storage.write(&adds, &ended);
+    pending.set(storage.events());
+    for answer in answers {
+        let _ = answer.send(matches!(written, Ok(true)));
+    }
+    for answer in flushed {
+        let _ = answer.send(());
+    }
+    written.map(drop)
 }
 
 #[cfg(test)]

@@ -18,6 +18,10 @@ const REMEMBERED: usize = 8192;
 
 /// The lines about refused and failed webhooks.
 pub(crate) static WEBHOOKS: LazyLock<LogLimit> = LazyLock::new(LogLimit::default);
+/// The lines about accepted webhooks, which take none from the others.
+pub(crate) static ACCEPTED: LazyLock<LogLimit> = LazyLock::new(LogLimit::default);
+/// The lines about objects that webhooks annotated.
+pub(crate) static ANNOTATED: LazyLock<LogLimit> = LazyLock::new(LogLimit::default);
 
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit(Mutex<HashMap<(String, String), Lines>>);

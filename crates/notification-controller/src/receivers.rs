@@ -16,6 +16,7 @@ mod oidc;
 mod path;
 mod refused;
 mod server;
+mod signatures;
 mod targets;
 mod types;
 

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
-    time::Duration,
 };
 
 use api::notification::{Alert, Provider};
@@ -15,7 +14,10 @@ use kube::{
     runtime::watcher::{self, Event, watcher},
 };
 use parking_lot::RwLock;
-use runtime::{Context, ObjectKey, watch_backoff::rest_after_errors};
+use runtime::{
+    Context, ObjectKey,
+    watch_backoff::{RELIST, relisted, rest_after_errors},
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -139,9 +141,6 @@ impl Store {
     }
 }
 
-/// Interval of complete lists.
-const RELIST: Duration = Duration::from_secs(120);
-
 /// The caches that must be filled before the process is ready.
 pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Providers"];
 
@@ -216,22 +215,17 @@ where
     if !ctx.flags().watch_label_selector.is_empty() {
         config = config.labels(&ctx.flags().watch_label_selector);
     }
-    loop {
-        // Lists again now and then, in case the watch missed something.
-        let ends = Box::pin(tokio::time::sleep(RELIST));
-        let mut events = rest_after_errors(watcher(api.clone(), config.clone()))
-            .take_until(ends)
-            .boxed();
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    if take(event) {
-                        ctx.readiness().done(what);
-                    }
+    let make = move || rest_after_errors(watcher(api.clone(), config.clone()));
+    let mut events = relisted(make, RELIST);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                if take(event) {
+                    ctx.readiness().done(what);
                 }
-                Err(error) => {
-                    tracing::info!(what, error = %api::redact(&error.to_string()), "the watch broke off");
-                }
+            }
+            Err(error) => {
+                tracing::info!(what, error = %api::redact(&error.to_string()), "the watch broke off");
             }
         }
     }

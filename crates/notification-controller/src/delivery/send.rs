@@ -10,9 +10,7 @@ use reqwest::{Method, Response};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{
-    attempt::Attempt, clients::Clients, lanes::LanePermit, nats, sender::next_steps, settings::Connection,
-};
+use super::{attempt::Attempt, clients::Clients, lanes::LanePermit, nats, settings::Connection, steps};
 use crate::{
     error::Error,
     providers::{
@@ -81,7 +79,7 @@ pub(super) async fn follow(
             }
             Some(Step::Ask(request, next)) => {
                 let answer = persist(transport, Task::Ask(&request), deadline).await?;
-                let follow = next_steps(transport.namespace, answer, next).await?;
+                let follow = steps::after(transport.namespace, answer, next).await?;
                 for step in follow.into_iter().rev() {
                     steps.push_front(step);
                 }

@@ -1,6 +1,6 @@
 //! Sends a delivery: reads the Provider's Secrets, and follows the steps of its type.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use api::{Event, Secret, notification::Provider};
 use kube::{Client, ResourceExt as _};
@@ -15,15 +15,12 @@ use super::{
     secrets::ProviderSecrets,
     send,
     settings::Settings,
+    steps,
 };
 use crate::{
-    compute::{INLINE, compute, compute_sized},
+    compute::{INLINE, compute},
     error::Error,
-    providers::{
-        self,
-        interface::{AlertName, Config, Next, Step},
-        status_id,
-    },
+    providers::{self, interface::AlertName},
 };
 
 /// Default timeout of a delivery, retries included.
@@ -100,7 +97,7 @@ impl Sender {
                 name: delivery.alert.name_any(),
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
-            let steps = steps(delivery, event, settings.config).await?;
+            let steps = steps::first(delivery, event, settings.config).await?;
             let connection = settings.connection;
             let transport = send::Transport::new(&self.clients, connection, permit, &lane.namespace).await?;
             let sent = send::follow(&transport, steps, Instant::now() + timeout).await;
@@ -137,31 +134,4 @@ impl Sender {
         });
         Ok((settings, identity))
     }
-}
-
-/// Makes the steps of a delivery, on a thread if the event is large or the Provider has an expression.
-async fn steps(delivery: &Delivery, event: &Event, mut config: Config) -> Result<Vec<Step>, Error> {
-    let kind = delivery.kind;
-    let metadata = event.metadata.iter();
-    let size = event.message.len()
-        + metadata
-            .map(|(key, value)| key.len() + value.len())
-            .sum::<usize>();
-    let has_expression = delivery.provider.spec.commit_status_expr.is_some();
-    if size <= INLINE && !has_expression {
-        return (kind.steps)(event, &config);
-    }
-    let (alert, provider) = (Arc::clone(&delivery.alert), Arc::clone(&delivery.provider));
-    let (namespace, event) = (delivery.lane().namespace, event.clone());
-    let made = compute(&namespace, move |_| {
-        config.status_id = status_id::evaluate(&event, &alert, &provider)?;
-        (kind.steps)(&event, &config)
-    });
-    made.await.unwrap_or(Err(Error::Busy))
-}
-
-/// Returns the steps that follow from a response of a Provider in `namespace`, on a thread if it is large.
-pub(super) async fn next_steps(namespace: &str, answer: Vec<u8>, next: Next) -> Result<Vec<Step>, Error> {
-    let next = compute_sized(namespace, answer.len(), move || next(&answer));
-    next.await.unwrap_or(Err(Error::Busy))
 }

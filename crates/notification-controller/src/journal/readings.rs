@@ -4,7 +4,7 @@ use std::{io, sync::mpsc};
 
 use tokio::sync::oneshot;
 
-use super::segments::{OpenSegment, Reader};
+use super::storage::Reader;
 
 /// ID of an event, and the receiver of its payload.
 type Reading = (u64, oneshot::Sender<Option<Vec<u8>>>);
@@ -30,14 +30,14 @@ impl Readings {
     }
 }
 
-/// Reads requested events until all handles are gone. The segment of the last event stays open while requests wait.
+/// Reads requested events until all handles are gone; those that wait are read together.
 fn run(reader: &Reader, received: &mpsc::Receiver<Reading>) {
     while let Ok(first) = received.recv() {
-        let mut open = OpenSegment::default();
-        for (id, answer) in std::iter::once(first).chain(received.try_iter()) {
-            if !answer.is_closed() {
-                let _ = answer.send(reader.read(id, &mut open));
-            }
-        }
+        let waiting = std::iter::once(first)
+            .chain(received.try_iter())
+            .filter(|(_, answer)| !answer.is_closed());
+        reader.read(waiting, |answer, payload| {
+            let _ = answer.send(payload);
+        });
     }
 }

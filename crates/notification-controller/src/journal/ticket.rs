@@ -7,7 +7,7 @@ use std::sync::{
 
 use api::Event;
 
-use super::{Entry, Journal, MAX_AGE, segments::Ended};
+use super::{Entry, Journal, MAX_AGE, tables::Ended};
 
 /// An event that stays in the journal until all its holders have released it. Dropping is not releasing: deliveries that a shutdown interrupts stay.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Ticket {
         self.tag
     }
 
-    /// Returns the length of the record of the event, in bytes; 0 without a journal.
+    /// Returns the length of the event in the journal, in bytes; 0 without a journal.
     pub(crate) fn length(&self) -> u32 {
         self.length
     }
@@ -88,7 +88,7 @@ impl Ticket {
         if self.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.journal.end(Ended::Event(self.id));
         } else {
-            self.journal.end(Ended::Part(self.id, delivery));
+            self.journal.end(Ended::Delivery(self.id, delivery));
         }
     }
 

@@ -11,7 +11,7 @@ use super::interface::Takes;
 use crate::error::Error;
 
 const FIELD: &str = "spec.commitStatusExpr";
-const SCOPE: Scope<'_> = Scope::Declared(&["event", "alert", "provider"]);
+const SCOPE: Scope<'_> = Scope::Declared(&ProviderSpec::EXPRESSION_VARIABLES);
 const LENGTH: usize = 1024;
 
 /// Returns the fault of an expression for a type that sets no commit statuses.

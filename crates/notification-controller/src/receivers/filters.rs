@@ -11,11 +11,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use serde_json::json;
 
-use super::oidc;
-
-const SCOPE: Scope<'_> = Scope::Declared(&["res", "req", "claims"]);
-/// The scope of Receivers whose senders have no claims.
-const WITHOUT_CLAIMS: Scope<'_> = Scope::Declared(&["res", "req"]);
 /// Limits of all filters of one request for all its objects: 2 s. The limits of one evaluation apply, too.
 pub(super) const OF_REQUEST: Limits = Limits {
     steps: 5_000_000,
@@ -27,10 +22,7 @@ const SLICE: usize = 500_000;
 const OBJECT: usize = 500;
 
 fn scope(spec: &ReceiverSpec) -> Scope<'static> {
-    match spec.type_.as_str() {
-        oidc::TYPE => SCOPE,
-        _ => WITHOUT_CLAIMS,
-    }
+    Scope::Declared(spec.filter_variables())
 }
 
 /// Returns the first invalid filter, with the reason. It may miss it when cancelled.

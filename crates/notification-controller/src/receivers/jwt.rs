@@ -1,9 +1,14 @@
 //! Signed tokens: read within bounds, and verified with the keys of their issuer only.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use jsonwebtoken::{
+    Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Header, Validation,
+    dangerous::insecure_decode_claims, decode, decode_header, jwk,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use super::signatures;
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 16 << 10;
@@ -39,18 +44,9 @@ pub(crate) enum TokenError {
 }
 
 pub(crate) struct Unverified<'a> {
-    algorithm: String,
-    key: Option<String>,
+    token: &'a str,
+    header: Header,
     claims: Map<String, Value>,
-    signed: &'a str,
-    signature: Vec<u8>,
-}
-
-#[derive(Deserialize)]
-struct Header {
-    alg: String,
-    kid: Option<String>,
-    crit: Option<Value>,
 }
 
 impl<'a> Unverified<'a> {
@@ -58,24 +54,17 @@ impl<'a> Unverified<'a> {
         if token.len() > MAX_TOKEN {
             return Err(TokenError::Malformed);
         }
-        let mut parts = token.split('.');
-        let (Some(header), Some(claims), Some(signature), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(TokenError::Malformed);
-        };
-        let signed = token.get(..header.len() + 1 + claims.len()).unwrap_or_default();
-        let bytes = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Malformed);
-        let header: Header = serde_json::from_slice(&bytes(header)?).map_err(|_| TokenError::Malformed)?;
+        let header = decode_header(token).map_err(|_| match has_other_algorithm(token) {
+            true => TokenError::Algorithm,
+            false => TokenError::Malformed,
+        })?;
         if header.crit.is_some() {
             return Err(TokenError::Algorithm);
         }
         Ok(Self {
-            algorithm: header.alg,
-            key: header.kid,
-            claims: serde_json::from_slice(&bytes(claims)?).map_err(|_| TokenError::Malformed)?,
-            signed,
-            signature: bytes(signature)?,
+            token,
+            header,
+            claims: insecure_decode_claims(token).map_err(|_| TokenError::Malformed)?,
         })
     }
 
@@ -91,15 +80,17 @@ impl<'a> Unverified<'a> {
         audience: &str,
         now: i64,
     ) -> Result<Map<String, Value>, TokenError> {
-        if !ALGORITHMS.contains(&self.algorithm.as_str()) {
+        let Header { alg, kid, .. } = &self.header;
+        // Otherwise an issuer's public key could be used as a shared secret.
+        if alg.family() == AlgorithmFamily::Hmac {
             return Err(TokenError::Algorithm);
         }
-        let wanted = |key: &&Key| self.key.is_none() || key.id == self.key;
+        let wanted = |key: &&Key| kid.is_none() || key.id == *kid;
         let mut fitting = keys.0.iter().filter(wanted).peekable();
         if fitting.peek().is_none() {
             return Err(TokenError::UnknownKey);
         }
-        if !fitting.any(|key| key.verifies(&self.algorithm, self.signed.as_bytes(), &self.signature)) {
+        if !fitting.any(|key| key.verifies(self.token, *alg)) {
             return Err(TokenError::Signature);
         }
         check(&self.claims, issuers, audience, now)?;
@@ -107,6 +98,16 @@ impl<'a> Unverified<'a> {
     }
 }
 
+/// Returns true if the header of a token has an algorithm that the library doesn't know: it can't read such headers.
+fn has_other_algorithm(token: &str) -> bool {
+    let header = token.split('.').next().unwrap_or_default();
+    let header = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
+    let header: Value = serde_json::from_slice(&header).unwrap_or_default();
+    let algorithm = header.get("alg").and_then(Value::as_str);
+    algorithm.is_some_and(|name| name.parse::<Algorithm>().is_err())
+}
+
+/// Checks claims as `go-oidc` does: an issuer is one string, tokens end in time, and may start [`LEEWAY`] too early.
 fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64) -> Result<(), TokenError> {
     let issuer = claims.get("iss").and_then(Value::as_str);
     if !issuer.is_some_and(|issuer| issuers.contains(&issuer)) {
@@ -134,27 +135,14 @@ fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64
     }
 }
 
-/// Accepted algorithms: a public key verifies them, so that no issuer's public key can be used as a shared secret.
-const ALGORITHMS: [&str; 9] = [
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA",
-];
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeySet(Vec<Key>);
 
 #[derive(Debug, Clone)]
 struct Key {
     id: Option<String>,
-    algorithm: Option<String>,
-    public: Public,
-}
-
-#[derive(Debug, Clone)]
-enum Public {
-    Rsa { n: Vec<u8>, e: Vec<u8> },
-    P256(Vec<u8>),
-    P384(Vec<u8>),
-    Ed25519(Vec<u8>),
+    algorithm: Option<Algorithm>,
+    public: DecodingKey,
 }
 
 impl KeySet {
@@ -165,86 +153,70 @@ impl KeySet {
             keys: Vec<Value>,
         }
         let document: Document = serde_json::from_slice(json).ok()?;
-        let keys = document.keys.iter().take(MAX_KEYS).filter_map(key);
+        let keys = document.keys.into_iter().take(MAX_KEYS).filter_map(key);
         Some(Self(keys.collect()))
     }
 }
 
-fn key(json: &Value) -> Option<Key> {
-    let text = |name: &str| json.get(name).and_then(Value::as_str);
-    let bytes = |name: &str| {
-        let decoded = URL_SAFE_NO_PAD.decode(text(name)?.trim_end_matches('=')).ok();
-        decoded.filter(|bytes| bytes.len() <= MAX_KEY_BYTES)
-    };
-    if ["kid", "alg"]
-        .iter()
-        .any(|name| text(name).is_some_and(|text| text.len() > MAX_NAME))
+fn key(mut json: Value) -> Option<Key> {
+    // Some issuers pad numbers.
+    for name in ["n", "e", "x", "y"] {
+        if let Some(Value::String(number)) = json.get_mut(name) {
+            number.truncate(number.trim_end_matches('=').len());
+        }
+    }
+    let name = |name: &str| json.get(name).and_then(Value::as_str);
+    let (id, algorithm) = (name("kid").map(str::to_owned), name("alg").map(str::to_owned));
+    if [&id, &algorithm]
+        .into_iter()
+        .flatten()
+        .any(|name| name.len() > MAX_NAME)
     {
         return None;
     }
-    if text("use").is_some_and(|usage| usage != "sig") {
+    let parsed: jwk::Jwk = serde_json::from_value(json).ok()?;
+    let usage = &parsed.common.public_key_use;
+    if !matches!(usage, None | Some(jwk::PublicKeyUse::Signature)) {
         return None;
     }
-    // Uncompressed, as the curves require it.
-    let point = |size: usize| {
-        let (x, y) = (bytes("x")?, bytes("y")?);
-        (x.len() == size && y.len() == size).then(|| [&[4][..], &x, &y].concat())
+    let public = DecodingKey::from_jwk(&parsed).ok()?;
+    let is_small = match public.kind() {
+        DecodingKeyKind::SecretOrDer(point) => point.len() <= MAX_KEY_BYTES,
+        DecodingKeyKind::RsaModulusExponent { n, e } => n.len().max(e.len()) <= MAX_KEY_BYTES,
     };
-    let public = match (text("kty")?, text("crv")) {
-        ("RSA", _) => Public::Rsa {
-            n: bytes("n")?,
-            e: bytes("e")?,
-        },
-        ("EC", Some("P-256")) => Public::P256(point(32)?),
-        ("EC", Some("P-384")) => Public::P384(point(48)?),
-        ("OKP", Some("Ed25519")) => Public::Ed25519(bytes("x")?),
-        _ => return None,
-    };
-    Some(Key {
-        id: text("kid").map(str::to_owned),
-        algorithm: text("alg").map(str::to_owned),
+    let is_public = public.family() != AlgorithmFamily::Hmac;
+    let algorithm = algorithm.map(|name| name.parse()).transpose().ok()?;
+    (is_small && is_public).then_some(Key {
+        id,
+        algorithm,
         public,
     })
 }
 
 impl Key {
-    fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
-        if self.algorithm.as_deref().is_some_and(|own| own != algorithm) {
+    fn verifies(&self, token: &str, algorithm: Algorithm) -> bool {
+        if self.algorithm.is_some_and(|own| own != algorithm) {
             return false;
         }
-        let verified = match &self.public {
-            Public::Rsa { n, e } => {
-                let parameters = match algorithm {
-                    "RS256" => &signature::RSA_PKCS1_2048_8192_SHA256,
-                    "RS384" => &signature::RSA_PKCS1_2048_8192_SHA384,
-                    "RS512" => &signature::RSA_PKCS1_2048_8192_SHA512,
-                    "PS256" => &signature::RSA_PSS_2048_8192_SHA256,
-                    "PS384" => &signature::RSA_PSS_2048_8192_SHA384,
-                    "PS512" => &signature::RSA_PSS_2048_8192_SHA512,
-                    _ => return false,
-                };
-                RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
-            }
-            Public::P256(point) if algorithm == "ES256" => {
-                UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
-            }
-            Public::P384(point) if algorithm == "ES384" => {
-                UnparsedPublicKey::new(&signature::ECDSA_P384_SHA384_FIXED, point).verify(message, signature)
-            }
-            Public::Ed25519(point) if algorithm == "EdDSA" => {
-                UnparsedPublicKey::new(&signature::ED25519, point).verify(message, signature)
-            }
-            _ => return false,
-        };
-        verified.is_ok()
+        signatures::install();
+        // Claims are checked afterwards, with the time and the leeway of this module.
+        let mut validation = Validation::new(algorithm);
+        validation.required_spec_claims.clear();
+        (validation.validate_exp, validation.validate_aud) = (false, false);
+        decode::<Map<String, Value>>(token, &self.public, &validation).is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
     use ring::{
         rand::SystemRandom,
-        signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+        rsa::PublicKeyComponents,
+        signature::{
+            ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+            KeyPair as _, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaEncoding, RsaKeyPair,
+        },
     };
     use serde_json::json;
     use testkit::fuzz;
@@ -328,6 +300,72 @@ mod tests {
     }
 
     #[test]
+    fn keys_verify_signatures_of_their_own_algorithms_only() {
+        let random = SystemRandom::new();
+        let pem = include_str!("../../../cloud/fixtures/rsa.pem");
+        let key: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        let rsa = RsaKeyPair::from_pkcs8(&STANDARD.decode(key).unwrap()).unwrap();
+        let document = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+        let ed = Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
+        let algorithm = &ECDSA_P384_SHA384_FIXED_SIGNING;
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+        let ec = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap();
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let public = rsa.public();
+        let n = encode(&PublicKeyComponents::<Vec<u8>>::from(public).n);
+        let point = ec.public_key().as_ref();
+        let keys = json!({"keys": [
+            {"kty": "RSA", "kid": "rsa", "use": "sig", "n": format!("{n}=="), "e": "AQAB"},
+            {"kty": "RSA", "kid": "pss", "alg": "PS256", "n": n, "e": "AQAB"},
+            {"kty": "RSA", "kid": "enc", "use": "enc", "n": n, "e": "AQAB"},
+            {"kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": encode(ed.public_key().as_ref())},
+            {"kty": "EC", "crv": "P-384", "kid": "ec", "x": encode(&point[1..49]), "y": encode(&point[49..])},
+            {"kty": "AKP", "kid": "new", "pub": "AAAA"},
+        ]});
+        let keys = KeySet::parse(keys.to_string().as_bytes()).unwrap();
+        let token = |algorithm: &str, key: &str| {
+            let header = json!({"alg": algorithm, "kid": key}).to_string();
+            let signed = format!(
+                "{}.{}",
+                encode(header.as_bytes()),
+                encode(claims().to_string().as_bytes())
+            );
+            let by_rsa = |padding: &'static dyn RsaEncoding| {
+                let mut signature = vec![0; public.modulus_len()];
+                rsa.sign(padding, &random, signed.as_bytes(), &mut signature)
+                    .unwrap();
+                signature
+            };
+            let signature = match algorithm {
+                "RS256" => by_rsa(&RSA_PKCS1_SHA256),
+                "PS256" => by_rsa(&RSA_PSS_SHA256),
+                "EdDSA" => ed.sign(signed.as_bytes()).as_ref().to_vec(),
+                _ => ec.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec(),
+            };
+            format!("{signed}.{}", encode(&signature))
+        };
+        let all = ["RS256", "PS256", "EdDSA", "ES384", "ES256"];
+        for (key, accepted) in [
+            ("rsa", &["RS256", "PS256"][..]),
+            ("pss", &["PS256"]),
+            ("ed", &["EdDSA"]),
+            ("ec", &["ES384"]),
+        ] {
+            for algorithm in all {
+                let expected = (!accepted.contains(&algorithm)).then_some(TokenError::Signature);
+                let found = verify(&keys, &token(algorithm, key)).err();
+                assert_eq!(found, expected, "{key} {algorithm}");
+            }
+        }
+        for key in ["enc", "new"] {
+            assert_eq!(
+                verify(&keys, &token("RS256", key)).err(),
+                Some(TokenError::UnknownKey)
+            );
+        }
+    }
+
+    #[test]
     fn keys_that_are_too_large_for_their_algorithm_are_left_out() {
         let rsa = |bytes: usize, kid: usize| {
             let n = URL_SAFE_NO_PAD.encode(vec![1; bytes]);
@@ -370,6 +408,9 @@ mod tests {
             with(json!({"alg": "ES256", "crit": ["b64"]})),
             Some(TokenError::Algorithm)
         );
+        for odd in [json!({"alg": "ES256", "kid": 5}), json!({"kid": "k"}), json!([])] {
+            assert_eq!(with(odd), Some(TokenError::Malformed));
+        }
         let stranger = Signer::new().token(&header(), &claims());
         assert_eq!(verify(&keys, &stranger), Err(TokenError::Signature));
         let token = signer.token(&header(), &claims());

@@ -204,7 +204,9 @@ impl Server {
                 return StatusCode::BAD_REQUEST;
             }
         };
-        tracing::info!(receiver = name, namespace, "handling a request");
+        if let Some(left_out) = log_limit::ACCEPTED.admit(&namespace, &name, Instant::now()) {
+            tracing::info!(receiver = name, namespace, left_out, "handling a request");
+        }
         let filters = match Filters::wanted(&receiver.spec) {
             false => None,
             true => match filters(&receiver, &namespace, request, verified).await {

@@ -303,11 +303,11 @@ async fn request_reconciliation(target: &Target, name: &str) -> Result<(), Targe
         target.api.patch_metadata(name, &params, &Patch::Merge(patch)),
     )
     .await?;
-    tracing::info!(
-        "resource '{}/{name}.{}' annotated",
-        target.kind.kind,
-        target.namespace
-    );
+    let (kind, namespace) = (&target.kind.kind, &target.namespace);
+    let object = format!("{kind}/{namespace}/{name}");
+    if let Some(left_out) = log_limit::ANNOTATED.admit(&target.owner, &object, Instant::now()) {
+        tracing::info!(left_out, "resource '{kind}/{name}.{namespace}' annotated");
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
 
 /// Timeout of all waits, for a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
 
 pub(crate) struct TestNamespace {
