@@ -17,6 +17,7 @@ use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 use api::{Artifact, SafeUrl};
 use net::AddressPolicy;
 use tokio_util::sync::CancellationToken;
+use tree::TreePath;
 
 pub use client::StorageToken;
 pub use limits::Limits;
@@ -31,7 +32,16 @@ use unpack::Select;
 
 /// Unpacks a tarball that may be hostile into the new directory `root`, which no entry leaves. Returns the bytes of its files.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
-    unpack_with(tarball, root, (limits, &mut |_, _| Ok(true)))
+    unpack_with(tarball, root, (limits, &mut |_, _| Ok(true))).map(|unpacked| unpacked.bytes)
+}
+
+/// An unpacked tarball.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpackedFiles {
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Entries that were passed over, with replacement characters, a hundred at most.
+    pub not_utf8: Vec<TreePath>,
 }
 
 /// Unpacks the selected entries, as [`unpack`] does. `select` gets the path and the size of each file and directory before it
@@ -40,9 +50,13 @@ pub fn unpack_with(
     tarball: &Path,
     root: &Path,
     (limits, select): (&Limits, &mut Select<'_>),
-) -> Result<u64, Error> {
+) -> Result<UnpackedFiles, Error> {
     let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
-    unpack_file(file, root, limits, select)
+    let counted = unpack::unpack_into_directory(&mut BufReader::new(file), root, limits, select)?;
+    Ok(UnpackedFiles {
+        bytes: counted.bytes,
+        not_utf8: counted.not_utf8,
+    })
 }
 
 fn unpack_file(file: File, root: &Path, limits: &Limits, select: &mut Select<'_>) -> Result<u64, Error> {
@@ -142,6 +156,27 @@ impl ArtifactCache {
                 self.make((&url, &artifact.path), &digest, deadline, cancel)
             })
             .await
+    }
+
+    /// Downloads and verifies an artifact again, though its files may be known, and returns these: its status has another URL than before.
+    ///
+    /// # Errors
+    /// As [`ArtifactCache::fetch`].
+    pub async fn fetch_again(
+        &self,
+        artifact: &Artifact,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Unpacked>, Error> {
+        let digest = declared_digest(artifact)?;
+        let wanted = download::Wanted {
+            url: &self.client.url(&artifact.url)?,
+            digest: &digest,
+            limit: self.limits.download_bytes,
+            path: &artifact.path,
+        };
+        drop(download::download(&self.client, &self.cache, &wanted, deadline, cancel).await?);
+        self.fetch(artifact, deadline, cancel).await
     }
 
     /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within

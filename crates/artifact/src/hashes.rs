@@ -101,7 +101,7 @@ impl Hashing {
                     dir.add(if executable { b'x' } else { b'f' }, name, content, content);
                 }
             }
-            PathKind::Other => {}
+            PathKind::Other | PathKind::NotUtf8 => {}
         }
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use sha2::{Digest as _, Sha256};
 
-pub use ignore::{IGNORE_FILE, MAX_RULE_BYTES, has_long_rule, rules};
+pub use ignore::{IGNORE_FILE, MAX_RULE_BYTES, has_long_rule, rules, rules_below};
 pub use plan::{Item, LeftOut, PathKind, Planned, plan};
 
 use crate::{
@@ -76,7 +76,7 @@ pub fn pack_streams<T, R: Read, E: From<Error>>(
                 let (size, mut content) = open(item)?;
                 tarball.add(item, size, &mut content)?;
             }
-            PathKind::Dir | PathKind::Other => tarball.add(item, 0, &mut io::empty())?,
+            PathKind::Dir | PathKind::Other | PathKind::NotUtf8 => tarball.add(item, 0, &mut io::empty())?,
         }
     }
     Ok(tarball.finish()?)
@@ -122,7 +122,7 @@ impl<W: Write> Tarball<W> {
         let kind = match item.kind {
             PathKind::Dir => EntryKind::Dir,
             PathKind::File { executable } => EntryKind::File { executable },
-            PathKind::Other => return Ok(()),
+            PathKind::Other | PathKind::NotUtf8 => return Ok(()),
         };
         self.left = self.left.checked_sub(size).ok_or_else(|| Error::TooLarge {
             what: "bytes of unpacked files",

@@ -20,46 +20,12 @@ use tree::Budget;
 
 use crate::{
     blocking::{self, panicked},
-    permits::{self, FetchPermits},
-    source_kind::{Details, PackOptions, SourceKind},
+    permits::{self, FetchPermit, FetchPermits},
+    source_kind::{BuildError, Details, PackOptions, SourceKind},
 };
 
 /// Time for the parts of a pass without the server, which `spec.timeout` bounds: packing, mostly.
 pub(crate) const PACK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BuildError {
-    #[error("unable to archive artifact to storage: {0}")]
-    Artifact(#[from] artifact::Error),
-    #[error("{0}")]
-    Fault(Fault),
-}
-
-impl From<Fault> for BuildError {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl From<tree::Exceeded> for BuildError {
-    fn from(exceeded: tree::Exceeded) -> Self {
-        Self::Artifact(exceeded.into())
-    }
-}
-
-impl From<BuildError> for Fault {
-    fn from(error: BuildError) -> Self {
-        match error {
-            BuildError::Fault(fault) => fault,
-            full @ BuildError::Artifact(artifact::Error::Quota { .. }) => {
-                Self::retry(Reason::StorageOperationFailed, full.to_string())
-            }
-            artifact @ BuildError::Artifact(_) => {
-                Self::retry(Reason::ArchiveOperationFailed, artifact.to_string())
-            }
-        }
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Builder {
@@ -117,6 +83,16 @@ impl Builder {
         &self.processors
     }
 
+    async fn permit<K: SourceKind>(
+        &self,
+        scope: &BuildScope<'_>,
+        request: &K::Request,
+    ) -> Result<FetchPermit, Fault> {
+        let server = K::server(request);
+        let permit = self.permits.acquire(scope.namespace, &server);
+        scope.slot.waiting(permit).await.ok_or_else(panicked)
+    }
+
     pub(crate) async fn build<K: SourceKind>(
         &self,
         kind: &Arc<K>,
@@ -135,10 +111,11 @@ impl Builder {
         let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, file.as_deref()));
         let checked = checked.await.map_err(|_| panicked())?;
         checked.map_err(BuildError::from)?;
-        let server = K::server(&request);
-        let permit = self.permits.acquire(scope.namespace, &server);
-        let permit = scope.slot.waiting(permit).await;
-        let permit = permit.ok_or_else(panicked)?;
+        // A fetched revision has temporary files, which others with permits may wait for.
+        let permit = match K::is_fetched(&resolved) {
+            true => None,
+            false => Some(self.permit::<K>(scope, &request).await?),
+        };
         let (kind, scratch) = (Arc::clone(kind), self.scratch.clone());
         let stop = scope.cancel.child_token();
         let fetch = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
@@ -146,7 +123,13 @@ impl Builder {
             let resolved = K::fetched(&fetched, resolved);
             Ok::<_, Fault>((fetched, resolved))
         });
-        let (fetched, resolved) = scope.slot.waiting(permit.run(&stop, fetch)).await?;
+        let fetch = async {
+            match permit {
+                Some(permit) => permit.run(&stop, fetch).await,
+                None => fetch.await,
+            }
+        };
+        let (fetched, resolved) = scope.slot.waiting(fetch).await?;
         let stop = scope.cancel.child_token();
         let processor = self.processors.acquire(scope.namespace).await;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);

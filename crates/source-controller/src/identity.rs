@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::Secret;
 use cloud::{
-    Ambient, Cloud, Error, Token, Workload, WorkloadLogin,
+    Ambient, Cloud, Error, Identity, Workload, WorkloadLogin,
     aws::{self, Ecr, codecommit},
     azure, gcp,
     http::{Client, Settings},
@@ -108,11 +108,11 @@ impl Identities {
         let client = self.client(login, Tls::default(), timeout)?;
         let (found, lifetime) = match login.cloud {
             Cloud::Azure if azure::is_devops(url) => {
-                let token = self.azure(login, &client, azure::DEVOPS_SCOPE).await?;
+                let token = self.identity(login).azure(&client, azure::DEVOPS_SCOPE).await?;
                 (GitCredentials::Bearer(token.access), seconds(token.expires_in))
             }
             Cloud::Aws if let Some(region) = codecommit::region(url) => {
-                let credentials = self.aws(login, &client, region).await?;
+                let credentials = self.identity(login).aws(&client, region).await?;
                 let found = codecommit::login(url, region, &credentials, now);
                 (GitCredentials::Basic(found), codecommit::LIFETIME)
             }
@@ -152,18 +152,18 @@ impl Identities {
         let client = self.client(login, Tls::default(), timeout)?;
         let (found, lifetime) = match login.cloud {
             Cloud::Aws if let Some(ecr) = Ecr::parse(host) => {
-                let credentials = self.aws(login, &client, &ecr.region).await?;
+                let credentials = self.identity(login).aws(&client, &ecr.region).await?;
                 let password = ecr.login(&client, &credentials, self.ambient.aws_ecr()?).await?;
                 (basic(password.username, password.password), PASSWORD)
             }
             Cloud::Azure if let Some(scope) = azure::registry_scope(host) => {
-                let token = self.azure(login, &client, scope).await?;
+                let token = self.identity(login).azure(&client, scope).await?;
                 let client = self.client(login, tls, timeout)?;
                 let token = azure::registry_token(&client, host, &token).await?;
                 (Credentials::Identity(token), PASSWORD)
             }
             Cloud::Gcp if gcp::is_registry(host) => {
-                let token = self.gcp(login, &client).await?;
+                let token = self.identity(login).gcp(&client).await?;
                 let password = basic(GOOGLE_USER.to_owned(), token.access);
                 (password, seconds(token.expires_in))
             }
@@ -198,25 +198,10 @@ impl Identities {
         })
     }
 
-    async fn aws(&self, login: &Login, client: &Client, region: &str) -> Result<aws::Credentials, Error> {
-        match login.workload() {
-            Some(Workload::Aws(token)) => self.ambient.aws_role(client, token, region).await,
-            _ => self.ambient.aws(client, None, None).await,
-        }
-    }
-
-    async fn azure(&self, login: &Login, client: &Client, scope: &str) -> Result<Token, Error> {
-        let id = Timestamp::now().as_nanosecond().to_string();
-        match login.workload() {
-            Some(Workload::Azure(application)) => application.token(client, scope, &id).await,
-            _ => self.ambient.azure(client, scope, &id).await,
-        }
-    }
-
-    async fn gcp(&self, login: &Login, client: &Client) -> Result<Token, Error> {
-        match login.workload() {
-            Some(Workload::Gcp(workload)) => workload.token(client, &self.ambient, gcp::SCOPE).await,
-            _ => self.ambient.gcp(client).await,
+    fn identity<'a>(&'a self, login: &'a Login) -> Identity<'a> {
+        Identity {
+            ambient: &self.ambient,
+            workload: login.workload(),
         }
     }
 }

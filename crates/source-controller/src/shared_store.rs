@@ -32,8 +32,9 @@ use tokio_util::io::ReaderStream;
 
 use crate::{
     blocking::{self, Ended, panicked},
-    builder::{BuildError, BuildScope, PACK_TIMEOUT},
+    builder::{BuildScope, PACK_TIMEOUT},
     plan::{SharedCopy, StoredArtifact},
+    source_kind::BuildError,
 };
 use connection::{Connection, StoreError};
 use ledger::{Ledger, base};

@@ -22,7 +22,7 @@ use runtime::{Context, Trigger};
 pub(crate) use self::{
     inputs::Inputs,
     object::{SourceObject, SourceSpec, check_interval, timeout},
-    pack::{Details, Pack, PackOptions},
+    pack::{BuildError, Details, Pack, PackOptions},
     resolve::Resolve,
     secrets::{Identity, Named, SecretRole, ServiceAccountData, SourceSecrets, given, named},
     status::{CommonStatus, SourceStatus},

@@ -155,6 +155,7 @@ mod tests {
             let counted = Counted {
                 entries: 1,
                 bytes: 10,
+                ..Counted::default()
             };
             let dir = Some((dir, DiskQuota::new(0).artifact("")));
             let unpacked = Unpacked::new(digest.clone(), Files::Disk { tree, dir }, counted);

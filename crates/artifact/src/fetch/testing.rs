@@ -27,9 +27,10 @@ use super::{
 use crate::{Algorithm, Error, digest::of};
 
 /// Writes a header by hand, for names that no library would write.
-pub(super) fn entry(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
+pub(super) fn entry(name: impl AsRef<[u8]>, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
+    let name = name.as_ref();
     let mut header = tar::Header::new_ustar();
-    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name);
     header.set_entry_type(kind);
     header.set_size(content.len() as u64);
     header.set_mode(0o755);

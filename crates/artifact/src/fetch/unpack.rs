@@ -7,6 +7,7 @@ mod target;
 mod tests;
 
 use std::{
+    borrow::Cow,
     io::{self, BufRead, Read},
     path::Path,
 };
@@ -28,6 +29,8 @@ const MAX_NAME_BYTES: u64 = 64 << 10;
 const MAX_PATH_BYTES: usize = 4096;
 
 const MAX_PART_BYTES: usize = 255;
+
+const MAX_NOT_UTF8: usize = 100;
 
 /// Unpacks the selected entries of a tarball into the new directory `root`.
 pub(super) fn unpack_into_directory(
@@ -84,7 +87,14 @@ fn unpack_into<T: Target>(
         let name = long_name
             .take()
             .unwrap_or_else(|| entry.path_bytes().into_owned());
-        let path = checked_path(&name)?;
+        let path = match checked_path(&name)? {
+            CheckedPath::Valid(path) => path,
+            // Neither documents nor other files can name it.
+            CheckedPath::NotUtf8(path) => {
+                unpacking.note_not_utf8(path);
+                continue;
+            }
+        };
         if select(&path, entry.size())? {
             unpacking.target.reserve(&path, entry.size())?;
             unpacking.unpack_entry(&path, &mut entry, select)?;
@@ -134,6 +144,13 @@ impl<T: Target> Unpacking<'_, T> {
             return Err(too_large("bytes of unpacked files", self.limits.unpacked_bytes));
         }
         Ok(())
+    }
+
+    fn note_not_utf8(&mut self, path: TreePath) {
+        let noted = &mut self.counted.not_utf8;
+        if noted.len() < MAX_NOT_UTF8 {
+            noted.push(path);
+        }
     }
 
     fn unpack_entry(
@@ -216,8 +233,13 @@ impl<T: Target> Unpacking<'_, T> {
     }
 }
 
+enum CheckedPath {
+    Valid(TreePath),
+    NotUtf8(TreePath),
+}
+
 /// Returns the path of an entry, if it stays below the root however it is read.
-fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
+fn checked_path(name: &[u8]) -> Result<CheckedPath, Error> {
     if name.len() >= MAX_PATH_BYTES {
         return Err(too_large("bytes of a path", MAX_PATH_BYTES as u64));
     }
@@ -228,7 +250,7 @@ fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
         return Err(too_large("bytes of a file name", MAX_PART_BYTES as u64));
     }
     let refused = |why: &str| Error::Malformed(format!("the name {:?} {why}", String::from_utf8_lossy(name)));
-    let text = std::str::from_utf8(name).map_err(|_| refused("is not UTF-8"))?;
+    let text = String::from_utf8_lossy(name);
     if text.is_empty() {
         return Err(refused("is empty"));
     }
@@ -238,7 +260,11 @@ fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
     if text.split('/').any(|part| part == "..") {
         return Err(refused("leads out of its directory"));
     }
-    TreePath::parse(text).map_err(|_| refused("is not relative"))
+    let path = TreePath::parse(&text).map_err(|_| refused("is not relative"))?;
+    Ok(match text {
+        Cow::Borrowed(_) => CheckedPath::Valid(path),
+        Cow::Owned(_) => CheckedPath::NotUtf8(path),
+    })
 }
 
 fn file_and_directory(path: &TreePath) -> Error {

@@ -44,8 +44,13 @@ const DEFAULTS: &[&str] = &[
 /// Returns the rules of a source: version control, then each ignore file's (given with its directory), then `spec`'s. Later
 /// rules win. If neither files nor `spec` have any rule, the defaults apply.
 #[must_use]
-pub fn rules(mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
-    let root = TreePath::root();
+pub fn rules(files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
+    rules_below(&TreePath::root(), files, spec)
+}
+
+/// Returns the rules of a source whose root is a directory of a larger tree, as [`rules`] does.
+#[must_use]
+pub fn rules_below(root: &TreePath, mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
     let mut own = Rules::new();
     // A parent's rules come before its subdirectories', which may include paths again.
     files.sort_by(|a, b| a.0.components().cmp(b.0.components()));
@@ -58,7 +63,7 @@ pub fn rules(mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
     let mut all = Rules::new();
     let defaults: &[&str] = if own.is_empty() { DEFAULTS } else { &[] };
     for line in VERSION_CONTROL.iter().chain(defaults) {
-        all.add(&root, line);
+        all.add(root, line);
     }
     for (dir, text) in &files {
         all.add_file(dir, text);

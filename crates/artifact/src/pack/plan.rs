@@ -13,6 +13,8 @@ pub enum PathKind {
     },
     /// A link, a device, another repository: never part of an artifact.
     Other,
+    /// A name that is not UTF-8, at a path with replacement characters.
+    NotUtf8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +113,9 @@ pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Pl
 /// whose name ends with two dots for the one above.
 fn refusal<T>(item: &Item<T>) -> Option<&'static str> {
     let text = item.path.as_str();
+    if item.kind == PathKind::NotUtf8 {
+        return Some("its name is not UTF-8");
+    }
     let is_dotted_dir = item.kind == PathKind::Dir && text.ends_with("..");
     match () {
         () if text.contains('\\') => Some("a backslash is in its name"),
@@ -191,6 +196,24 @@ mod tests {
         }
         let planned = plan(items, &rules, &Budget::default()).unwrap();
         assert_eq!((planned.items.len(), planned.left_out.warning()), (4, None));
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_left_out_unless_they_are_ignored() {
+        let items = vec![
+            item("a", FILE),
+            item("b\u{fffd}", PathKind::NotUtf8),
+            item("log\u{fffd}", PathKind::NotUtf8),
+        ];
+        let mut rules = Rules::new();
+        rules.add(&TreePath::root(), "log*");
+        let planned = plan(items, &rules, &Budget::default()).unwrap();
+        assert_eq!(planned.items, [item("a", FILE)]);
+        let warning = planned.left_out.warning().unwrap();
+        assert!(
+            warning.starts_with("left out 'b\u{fffd}' (its name is not UTF-8), since"),
+            "{warning}"
+        );
     }
 
     #[test]

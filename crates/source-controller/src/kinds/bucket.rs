@@ -33,10 +33,9 @@ use tree::ignore::Rules;
 use self::{download::Snapshot, listing::Listed};
 use crate::{
     blocking::{self, Job, Purpose},
-    builder::BuildError,
     source_kind::{
-        Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
-        SourceObject, SourceSecrets, SourceSpec, Verify, Words, given, named, timeout,
+        BuildError, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole,
+        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verify, Words, given, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal},
 };

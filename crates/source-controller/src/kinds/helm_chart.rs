@@ -41,12 +41,11 @@ use self::{
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
 use crate::{
     blocking::Job,
-    builder::BuildError,
     flags::HelmLimits,
     identity::Identities,
     source_kind::{
-        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceKind, SourceObject,
-        SourceSecrets, SourceSpec, Verification, Verify, Words,
+        BuildError, Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceKind,
+        SourceObject, SourceSecrets, SourceSpec, Verification, Verify, Words,
     },
     temp_files::Filled,
     wake::{self, Links, SourceName, Wake},

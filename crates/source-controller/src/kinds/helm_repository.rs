@@ -12,6 +12,7 @@ use std::{
     fs::File,
     io::{self, BufReader, BufWriter, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,7 +25,7 @@ use artifact::{
     pack::{self, Packed},
     storage::ArtifactWriter,
 };
-use limits::ByteBudget;
+use limits::{ByteBudget, TenantPermits};
 use net::{AddressPolicy, Need};
 use oci::{Access, Client, IndexFile, Limits, Repository};
 use tokio::runtime::Handle;
@@ -32,11 +33,12 @@ use tokio::runtime::Handle;
 use self::known::KnownIndexes;
 use crate::{
     blocking::{self, Job, Purpose},
-    builder::BuildError,
     flags::HelmLimits,
+    permits,
     source_kind::{
-        Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
-        SourceObject, SourceSecrets, SourceSpec, Verify, Words, failure_conditions, named, timeout,
+        BuildError, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole,
+        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verify, Words, failure_conditions, named,
+        timeout,
     },
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
@@ -52,7 +54,9 @@ pub(crate) struct HelmRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
     sizes: HelmLimits,
+    scratch: PathBuf,
     disk: ByteBudget,
+    processors: TenantPermits,
     known: KnownIndexes,
 }
 
@@ -62,15 +66,27 @@ pub(crate) struct HelmRequest {
     url: String,
     server: String,
     access: Access,
+    /// Digest of the stored index.
+    stored: Option<String>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct HelmIndex {
     display_url: String,
     file: IndexFile,
+    /// Its content, unless it is the stored one.
+    fetched: Option<Arc<Filled<FetchedIndex>>>,
+}
+
+enum Download {
+    /// The server sent nothing: it is the last one.
+    Known,
+    Stored(IndexFile),
+    New(FetchedIndex),
 }
 
 /// A fetched index: as JSON, in a file with the lifetime of its directory.
+#[derive(Debug)]
 pub(crate) struct FetchedIndex {
     file: IndexFile,
     json: PathBuf,
@@ -122,6 +138,7 @@ impl Resolve for HelmRepositories {
             server: spec::server(&url),
             url: url.into(),
             access: credentials::access(spec, secrets)?,
+            stored: object.status.as_ref().and_then(stored_digest),
         })
     }
 
@@ -129,14 +146,20 @@ impl Resolve for HelmRepositories {
         request.server.clone()
     }
 
-    /// Downloads the index, and hashes it without storing it: the revision is its digest. A server that gives indexes tags need not send a
-    /// known one.
+    /// Downloads the index: its digest is the revision. A new one is converted at once, so that it is downloaded once. A server that gives
+    /// indexes tags need not send a known one.
     fn resolve(&self, request: &HelmRequest, job: &Job) -> Result<HelmIndex, Fault> {
         let known = self.known.get(&request.url, &request.access);
-        let asked = self.download(request, job, io::sink(), known.as_ref())?;
-        let file = match (asked, known) {
-            (Some(file), _) | (None, Some(file)) => file,
-            (None, None) => {
+        let filling = self.filling(job, &self.scratch);
+        let filled = filling.run(|files| self.download_new(request, job, files, known.as_ref()))?;
+        let Filled { content, files } = filled;
+        let (file, fetched) = match (content, known) {
+            (Download::New(content), _) => {
+                let file = content.file.clone();
+                (file, Some(Arc::new(Filled { content, files })))
+            }
+            (Download::Stored(file), _) | (Download::Known, Some(file)) => (file, None),
+            (Download::Known, None) => {
                 let message =
                     format!("{FETCHING}: the server answered 304 Not Modified to an unconditional request");
                 return Err(Fault::retry(Reason::Failed, message));
@@ -146,59 +169,55 @@ impl Resolve for HelmRepositories {
         Ok(HelmIndex {
             display_url: request.display_url.clone(),
             file,
+            fetched,
         })
     }
 
     fn revision(index: &HelmIndex, style: Style) -> String {
-        let digest = index.file.digest.to_string();
         match style {
-            Style::Rfc5 => digest,
-            Style::Legacy => digest.trim_start_matches("sha256:").to_owned(),
+            Style::Rfc5 => index.file.digest.to_string(),
+            Style::Legacy => hex(&index.file),
         }
     }
 
     fn file_name(index: &HelmIndex) -> String {
-        let digest = index.file.digest.to_string();
-        format!("index-{}.yaml", digest.trim_start_matches("sha256:"))
+        format!("index-{}.yaml", hex(&index.file))
     }
 }
 
 impl Inputs for HelmRepositories {}
 
 impl Pack for HelmRepositories {
-    type Fetched = Filled<FetchedIndex>;
+    type Fetched = Arc<Filled<FetchedIndex>>;
 
     fn fetch(
         &self,
         request: &HelmRequest,
-        _: &HelmIndex,
+        index: &HelmIndex,
         job: &Job,
         scratch: &Path,
-    ) -> Result<Filled<FetchedIndex>, Fault> {
-        let filling = Filling {
-            runtime: &self.runtime,
-            job,
-            disk: &self.disk,
-            above: scratch,
-            beside: None,
-            refusal: Refusal {
-                failed: FETCHING,
-                reason: Reason::Failed,
-                remedy: "the index is counted twice, as YAML and as JSON, serve a smaller one",
-            },
-        };
-        filling.run(|files| self.index(request, job, files))
+    ) -> Result<Self::Fetched, Fault> {
+        if let Some(fetched) = &index.fetched {
+            return Ok(Arc::clone(fetched));
+        }
+        let filling = self.filling(job, scratch);
+        filling.run(|files| self.index(request, job, files)).map(Arc::new)
     }
 
-    fn fetched(fetched: &Filled<FetchedIndex>, index: HelmIndex) -> HelmIndex {
+    fn is_fetched(index: &HelmIndex) -> bool {
+        index.fetched.is_some()
+    }
+
+    fn fetched(fetched: &Self::Fetched, index: HelmIndex) -> HelmIndex {
         HelmIndex {
             file: fetched.file.clone(),
+            fetched: None,
             ..index
         }
     }
 
     fn pack(
-        fetched: &Filled<FetchedIndex>,
+        fetched: &Self::Fetched,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
@@ -247,7 +266,9 @@ impl SourceKind for HelmRepositories {
             runtime: Handle::current(),
             addresses: settings.addresses,
             sizes: settings.helm,
+            scratch: settings.scratch,
             disk: settings.disk,
+            processors: settings.processors,
             known: KnownIndexes::default(),
         }
     }
@@ -272,15 +293,65 @@ impl HelmRepositories {
         Repository::new(&client, &request.url).map_err(|error| failed(&error))
     }
 
+    fn filling<'a>(&'a self, job: &'a Job, above: &'a Path) -> Filling<'a> {
+        Filling {
+            runtime: &self.runtime,
+            job,
+            disk: &self.disk,
+            above,
+            beside: None,
+            refusal: Refusal {
+                failed: FETCHING,
+                reason: Reason::Failed,
+                remedy: "the index is counted twice, as YAML and as JSON, serve a smaller one",
+            },
+        }
+    }
+
+    fn download_new(
+        &self,
+        request: &HelmRequest,
+        job: &Job,
+        files: &TempFiles,
+        known: Option<&IndexFile>,
+    ) -> Result<Download, Fault> {
+        let Some(file) = self.download_yaml(request, job, files, known)? else {
+            return Ok(Download::Known);
+        };
+        if request.stored.as_deref() == Some(hex(&file).as_str()) {
+            return Ok(Download::Stored(file));
+        }
+        let json = self.convert(request, job, files)?;
+        Ok(Download::New(FetchedIndex { file, json }))
+    }
+
     fn index(&self, request: &HelmRequest, job: &Job, files: &TempFiles) -> Result<FetchedIndex, Fault> {
+        let file = self.download_yaml(request, job, files, None)?;
+        let file = file.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
+        let json = self.convert(request, job, files)?;
+        Ok(FetchedIndex { file, json })
+    }
+
+    fn download_yaml(
+        &self,
+        request: &HelmRequest,
+        job: &Job,
+        files: &TempFiles,
+        known: Option<&IndexFile>,
+    ) -> Result<Option<IndexFile>, Fault> {
         let file = files.create(YAML).map_err(|error| disk(&error))?;
         let mut out = BufWriter::new(file);
-        let fetched = self.download(request, job, &mut out, None)?;
+        let fetched = self.download(request, job, &mut out, known)?;
         out.flush().map_err(|error| disk(&error))?;
-        let file = fetched.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
+        Ok(fetched)
+    }
+
+    /// Replaces the downloaded index by JSON, and returns its file.
+    fn convert(&self, request: &HelmRequest, job: &Job, files: &TempFiles) -> Result<PathBuf, Fault> {
+        let repository = self.repository(request, job)?;
+        let processor = permits::processor(&self.processors, &self.runtime, job)?;
         let written = files.create(JSON).map_err(|error| disk(&error))?;
         let raw = File::open(files.path().join(YAML)).map_err(|error| disk(&error))?;
-        let repository = self.repository(request, job)?;
         let mut out = BufWriter::new(written);
         let converted = repository.write_json(BufReader::new(raw), &mut out);
         converted.map_err(|error| match error {
@@ -288,9 +359,9 @@ impl HelmRepositories {
             error => Fault::retry(Reason::IndexationFailed, format!("{READING}: {error}")),
         })?;
         out.flush().map_err(|error| disk(&error))?;
+        drop(processor);
         files.remove(YAML).map_err(|error| disk(&error))?;
-        let json = files.path().join(JSON);
-        Ok(FetchedIndex { file, json })
+        Ok(files.path().join(JSON))
     }
 
     /// Downloads the index; `None` if it is the known one.
@@ -312,6 +383,17 @@ impl HelmRepositories {
             downloaded.map_err(fault)
         })
     }
+}
+
+/// Returns the digest of an index in hexadecimal digits, without its algorithm.
+fn hex(index: &IndexFile) -> String {
+    let digest = index.digest.to_string();
+    digest.trim_start_matches("sha256:").to_owned()
+}
+
+fn stored_digest(status: &HelmRepositoryStatus) -> Option<String> {
+    let revision = &status.artifact.as_ref()?.revision;
+    Some(revision.trim_start_matches("sha256:").to_owned())
 }
 
 fn fault(error: oci::Error) -> Fault {

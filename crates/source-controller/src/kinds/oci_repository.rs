@@ -34,11 +34,10 @@ use self::{
 };
 use crate::{
     blocking::{self, Ended, Job, Purpose},
-    builder::BuildError,
     identity::{Identities, Login},
     source_kind::{
-        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
-        SourceObject, SourceSecrets, SourceSpec, Verification, Verify, given, named, timeout,
+        BuildError, Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole,
+        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verification, Verify, given, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };

@@ -5,9 +5,9 @@ use artifact::{Key, storage::Stored};
 
 use super::{Input, SourceReconciler, source::Source};
 use crate::{
-    builder::{BuildError, BuildRequest},
+    builder::BuildRequest,
     plan::Plan,
-    source_kind::{Details, SourceKind},
+    source_kind::{BuildError, Details, SourceKind},
     status::Report,
     stored,
 };

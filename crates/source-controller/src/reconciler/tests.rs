@@ -20,9 +20,8 @@ use tree::TreePath;
 use super::*;
 use crate::{
     blocking::Job,
-    builder::BuildError,
     source_kind::{
-        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceObject,
+        BuildError, Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceObject,
         SourceSecrets, SourceSpec, Verification, Verify, Words,
     },
 };

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
-use api::Fault;
+use api::{Fault, Reason};
 use artifact::{
     Algorithm,
     pack::{Item, Packed, Planned},
@@ -11,7 +11,7 @@ use artifact::{
 use tree::Budget;
 
 use super::{resolve::Resolve, verify::Verification};
-use crate::{blocking::Job, builder::BuildError};
+use crate::blocking::Job;
 
 /// Fetches and packs a revision, each on a thread of its own.
 pub(crate) trait Pack: Resolve {
@@ -26,6 +26,11 @@ pub(crate) trait Pack: Resolve {
         job: &Job,
         scratch: &Path,
     ) -> Result<Self::Fetched, Fault>;
+
+    /// Returns true for a revision that was fetched when it was resolved: it needs no permit of its server. Pure. Default: false.
+    fn is_fetched(_: &Self::Resolved) -> bool {
+        false
+    }
 
     /// Returns the fetched revision, for sources that may change between resolving and fetching. Pure.
     fn fetched(_: &Self::Fetched, resolved: Self::Resolved) -> Self::Resolved {
@@ -42,6 +47,40 @@ pub(crate) trait Pack: Resolve {
     /// Describes a fetched revision. Pure. Default: nothing.
     fn details(_: &Self::Fetched) -> Details {
         Details::default()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BuildError {
+    #[error("unable to archive artifact to storage: {0}")]
+    Artifact(#[from] artifact::Error),
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+impl From<Fault> for BuildError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<tree::Exceeded> for BuildError {
+    fn from(exceeded: tree::Exceeded) -> Self {
+        Self::Artifact(exceeded.into())
+    }
+}
+
+impl From<BuildError> for Fault {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Fault(fault) => fault,
+            full @ BuildError::Artifact(artifact::Error::Quota { .. }) => {
+                Self::retry(Reason::StorageOperationFailed, full.to_string())
+            }
+            artifact @ BuildError::Artifact(_) => {
+                Self::retry(Reason::ArchiveOperationFailed, artifact.to_string())
+            }
+        }
     }
 }
 

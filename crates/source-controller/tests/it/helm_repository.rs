@@ -6,7 +6,7 @@ use api::{condition_type as types, source::HelmRepository};
 use kube::{ResourceExt as _, api::DeleteParams};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use testkit::{Authority, WebServer, web::Page};
+use testkit::{Authority, HttpProxy, WebServer, web::Page};
 
 use super::{
     TIMEOUT, TestNamespace,
@@ -43,6 +43,7 @@ async fn index_becomes_an_artifact_and_follows_its_changes() {
     server.page("/index.yaml", Page::Tagged(INDEX.into(), "\"one\"".to_owned()));
     repositories.apply("shop", json!({"url": server.url("")})).await;
     let object = repositories.wait_ready("shop").await;
+    assert_eq!(server.asked().len(), 1, "a new index is downloaded once");
     let (hex, ns) = (hex_of(INDEX), &setup.namespace);
     let first = artifact(&object);
     assert_eq!(first.revision, format!("sha256:{hex}"));
@@ -87,6 +88,7 @@ async fn index_becomes_an_artifact_and_follows_its_changes() {
         Page::Tagged(changed.clone().into(), "\"two\"".to_owned()),
     );
     let object = repositories.reconcile("shop", "2").await;
+    assert_eq!(server.asked().len(), asked + 2);
     assert_eq!(artifact(&object).revision, format!("sha256:{}", hex_of(&changed)));
     assert_eq!(index(&object).await["entries"]["shop"][0]["version"], "1.11.0");
     // Those who still download the old one are not disturbed.
@@ -361,4 +363,38 @@ async fn deletion_removes_the_artifacts_and_old_versions_are_served() {
             .unwrap();
         assert!(!dir.exists());
     }
+}
+
+/// The name of a tenant leads to an internal server only at the proxy of the operator.
+#[tokio::test(flavor = "multi_thread")]
+async fn name_at_the_proxy_of_the_operator_leads_to_an_internal_server_only_if_that_is_trusted() {
+    let internal = WebServer::start().unwrap();
+    internal.page("/index.yaml", Page::Content(INDEX.into()));
+    let proxy = HttpProxy::start("me", "canary").unwrap();
+    let address = internal.url("").split('/').nth(2).unwrap().to_owned();
+    proxy.route("rebound.invalid:80", &address);
+    proxy.route("rebound.invalid", &address);
+    let operated = |trusted: &'static str| {
+        let url = proxy.url().replace("://", "://me:canary@");
+        // HTTPS_PROXY would apply to the API server, too.
+        TestNamespace::start_with(move |launch| {
+            launch
+                .flag(trusted)
+                .env("ALL_PROXY", &url)
+                .env("NO_PROXY", "127.0.0.1,localhost")
+        })
+    };
+    let spec = json!({"url": "http://rebound.invalid"});
+    let setup = operated("--proxies-check-addresses=false").await;
+    let repositories = Objects::<HelmRepository>::of(&setup).await;
+    repositories.apply("rebound", spec.clone()).await;
+    let why = "names are not allowed through a proxy by plain http";
+    repositories.wait_failed("rebound", "Failed", why).await;
+    assert_eq!(proxy.asked(), [] as [&str; 0]);
+
+    let setup = operated("--proxies-check-addresses").await;
+    let repositories = Objects::<HelmRepository>::of(&setup).await;
+    repositories.apply("rebound", spec).await;
+    repositories.wait_ready("rebound").await;
+    assert!(!internal.asked().is_empty());
 }

@@ -50,7 +50,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tree::{Tree, TreePath};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 struct TestNamespace {
     plane: &'static ControlPlane,

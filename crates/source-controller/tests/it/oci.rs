@@ -587,6 +587,7 @@ async fn signatures_by_identities_are_verified_by_the_trusted_root() {
     };
     let signed = setup.push("signed", &[("a.yaml", b"signed")]).await;
     let bundled = setup.push("bundled", &[("a.yaml", b"bundled")]).await;
+    let stamped = setup.push("stamped", &[("a.yaml", b"stamped")]).await;
     let elsewhere = setup.push("elsewhere", &[("a.yaml", b"elsewhere")]).await;
     setup.push("unsigned", &[("a.yaml", b"unsigned")]).await;
     let registry = &setup.registry;
@@ -594,6 +595,9 @@ async fn signatures_by_identities_are_verified_by_the_trusted_root() {
         .await
         .unwrap();
     own.attach(registry, REPOSITORY, &bundled, ISSUER, WORKFLOW)
+        .await
+        .unwrap();
+    own.attach_with_timestamp(registry, REPOSITORY, &stamped, ISSUER, WORKFLOW)
         .await
         .unwrap();
     other
@@ -604,6 +608,7 @@ async fn signatures_by_identities_are_verified_by_the_trusted_root() {
     for (tag, root) in [
         ("signed", Some("root")),
         ("bundled", Some("root")),
+        ("stamped", Some("root")),
         ("elsewhere", None),
     ] {
         setup.apply(tag, spec(tag, root, release)).await;

@@ -9,10 +9,12 @@ use crate::Error;
 /// Bytes that a file or directory counts for, beside its content: its inode and its name.
 pub(in crate::fetch) const ENTRY_BYTES: u64 = 512;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::fetch) struct Counted {
     pub(in crate::fetch) bytes: u64,
     pub(in crate::fetch) entries: u64,
+    /// Paths with replacement characters of entries that are not unpacked, a hundred at most.
+    pub(in crate::fetch) not_utf8: Vec<TreePath>,
 }
 
 /// Returns true for a file or directory to unpack, given its size. Its missing parents are made anyway.

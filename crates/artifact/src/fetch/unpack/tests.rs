@@ -94,6 +94,31 @@ fn links_are_left_out_in_memory_and_on_disk() {
 }
 
 #[test]
+fn names_that_are_not_utf8_are_passed_over_in_memory_and_on_disk() {
+    let names = [b"a".as_slice(), b"b\xff", b"d\xe9/", b"d\xe9/file", b"e"];
+    let mut bytes: Vec<u8> = names
+        .iter()
+        .flat_map(|name| match name.ends_with(b"/") {
+            true => entry(name, Directory, b""),
+            false => entry(name, Regular, b"x"),
+        })
+        .collect();
+    bytes.resize(bytes.len() + 1024, 0);
+    let (counted, answers) = unpacked(&gzip(&bytes), &Limits::default()).unwrap().unwrap();
+    let passed: Vec<_> = counted.not_utf8.iter().map(TreePath::as_str).collect();
+    assert_eq!(passed, ["b\u{fffd}", "d\u{fffd}", "d\u{fffd}/file"]);
+    let found = |name: &str| {
+        answers
+            .iter()
+            .any(|line| line.starts_with(&format!("{name}: Ok(Some")))
+    };
+    assert!(found("a") && found("e") && !found("b\u{fffd}"), "{answers:?}");
+    let outside = gzip(&entry(b"../\xff", Regular, b"x"));
+    let error = unpacked(&outside, &Limits::default()).unwrap().unwrap_err();
+    assert!(error.contains("leads out of its directory"), "{error}");
+}
+
+#[test]
 fn limits_are_the_same_in_memory_and_on_disk() {
     let limits = Limits {
         unpacked_bytes: 10,

@@ -19,6 +19,7 @@ const DEPTH: usize = 10;
 const SUBMODULES: usize = 100;
 pub(super) const ENTRIES: usize = 200_000;
 pub(super) const PATH_BYTES: usize = 32 << 20;
+pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
 
 /// A commit, and the directory of the artifact for its files. Clones share the list of paths.
 #[derive(Clone)]

@@ -11,29 +11,17 @@ use super::{
     checkout::{Checkout, Part, Sparse},
     failure,
     include::{self, IncludeQuota, Includes},
-    pack,
+    pack::{self, Fetched},
     shared::Contents,
     words,
 };
 use crate::{
     blocking::Job,
-    builder::BuildError,
-    source_kind::{Details, Pack, PackOptions, Verification},
+    source_kind::{BuildError, Details, Pack, PackOptions},
 };
 
 /// Maximum number of tags that a range passes over in one pass, because they lead to no commit.
 const MAX_PASSED_OVER: usize = 10;
-
-pub(crate) struct Fetched {
-    /// The fetched commit; another one than the resolved one, if its tag was passed over.
-    head: git::Resolved,
-    pub(super) parts: Vec<Part>,
-    pub(super) sparse: Sparse,
-    pub(super) included: Includes,
-    pub(super) verification: Option<Verification>,
-    /// Removes the temporary directories of the parts, and is dropped after them.
-    pub(super) _contents: Arc<Contents>,
-}
 
 impl Pack for GitRepositories {
     type Fetched = Fetched;

@@ -16,10 +16,7 @@ use limits::Share;
 use tempfile::TempDir;
 use tree::{Budget, TreePath};
 
-use super::{
-    checkout::{ENTRIES, PATH_BYTES, Part},
-    pack::UNPACKED_BYTES,
-};
+use super::checkout::{ENTRIES, PATH_BYTES, Part, UNPACKED_BYTES};
 use crate::builder::temp_dir;
 
 /// Assumed bytes of a file or directory on a disk beside its content.

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{Cursor, Read},
     path::Path,
+    sync::Arc,
 };
 
 use api::{Fault, Reason};
@@ -14,17 +15,26 @@ use git::{Node, NodeKind, Snapshot};
 use tree::{Budget, TreePath};
 
 use super::{
-    checkout::Part,
+    checkout::{Part, Sparse, UNPACKED_BYTES},
     failure::fault,
-    fetch::Fetched,
-    include::{Include, IncludedPath},
+    include::{Include, IncludedPath, Includes},
+    shared::Contents,
 };
-use crate::{builder::BuildError, source_kind::PackOptions};
-
-pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
+use crate::source_kind::{BuildError, PackOptions, Verification};
 
 const IGNORE_BYTES: usize = 1 << 20;
 const IGNORE_LINES: usize = 5000;
+
+pub(crate) struct Fetched {
+    /// The fetched commit; another one than the resolved one, if its tag was passed over.
+    pub(super) head: git::Resolved,
+    pub(super) parts: Vec<Part>,
+    pub(super) sparse: Sparse,
+    pub(super) included: Includes,
+    pub(super) verification: Option<Verification>,
+    /// Removes the temporary directories of the parts, and is dropped after them.
+    pub(super) _contents: Arc<Contents>,
+}
 
 enum Content<'a> {
     Commit(&'a Snapshot, &'a Node),
@@ -98,6 +108,7 @@ fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
                 NodeKind::File { executable } => PathKind::File { executable },
                 NodeKind::Submodule if is_fetched(&fetched.parts, at, &path) => PathKind::Dir,
                 NodeKind::Link | NodeKind::Submodule => PathKind::Other,
+                NodeKind::NotUtf8 => PathKind::NotUtf8,
             };
             let content = Content::Commit(&part.snapshot, node);
             items.push(Item { path, kind, content });

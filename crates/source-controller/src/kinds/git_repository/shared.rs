@@ -12,8 +12,8 @@ use std::{
 
 use api::{annotation, condition_type as types, conditions, source::GitRepository};
 use git::{Error, Reference, Remote};
-use kube::ResourceExt;
 use parking_lot::Mutex;
+use runtime::requests;
 use tokio::runtime::Handle;
 
 use super::{checkout::Part, verification};
@@ -31,9 +31,9 @@ pub(super) fn tolerated_age(object: &GitRepository) -> Duration {
     let Some(status) = &object.status else {
         return Duration::ZERO;
     };
-    let requested = object.annotations().get(annotation::RECONCILE_REQUESTED_AT);
+    let handled = status.last_handled_reconcile_at.as_deref();
     let is_settled = status.observed_generation == object.metadata.generation
-        && requested.is_none_or(|value| status.last_handled_reconcile_at.as_ref() == Some(value))
+        && !requests::is_unhandled(&object.metadata, annotation::RECONCILE_REQUESTED_AT, handled)
         && conditions::is_true(&status.conditions, types::READY)
         && conditions::get(&status.conditions, types::RECONCILING).is_none();
     match is_settled {
@@ -155,6 +155,7 @@ impl Drop for Contents {
 #[cfg(test)]
 mod tests {
     use api::{Reason, source::GitRepositorySpec, source::GitRepositoryStatus};
+    use kube::ResourceExt as _;
 
     use super::*;
 

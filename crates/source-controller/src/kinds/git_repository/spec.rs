@@ -18,9 +18,7 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
         return Err(fault);
     }
     remote(spec)?;
-    selector(spec)
-        .reference()
-        .map_err(|error| invalid_reference(&error))?;
+    let followed = reference(spec)?;
     check_interval(spec.interval.as_duration())?;
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
@@ -39,7 +37,7 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
         let value = format!("'{provider}' with an ssh URL");
         return Err(Fault::unsupported("spec.provider", &value));
     }
-    verification::validate(spec)
+    verification::validate(spec, &followed)
 }
 
 fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {

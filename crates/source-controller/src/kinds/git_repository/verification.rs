@@ -7,7 +7,7 @@ use api::{
 use git::{Reference, SignedObject, Snapshot, TrustedKeys};
 use runtime::secret::SecretData;
 
-use super::{failure, spec};
+use super::failure;
 use crate::source_kind::Verification;
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&LocalObjectReference> 
     spec.verify.as_ref()?.secret_ref.as_ref()
 }
 
-pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
+pub(super) fn validate(given: &GitRepositorySpec, followed: &Reference) -> Result<(), Fault> {
     let Some(text) = mode(given) else {
         return Ok(());
     };
@@ -64,8 +64,7 @@ pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
         let message = "spec.verify.secretRef: name the secret with the public keys";
         return Err(Fault::stall(Reason::InvalidSpec, message));
     }
-    let followed = spec::reference(given)?;
-    if mode.tag && !is_tag(&followed) {
+    if mode.tag && !is_tag(followed) {
         let message = "cannot verify tag object's signature if a tag reference is not specified";
         return Err(Fault::stall(Reason::InvalidVerificationMode, message));
     }

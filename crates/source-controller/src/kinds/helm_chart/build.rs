@@ -76,6 +76,7 @@ impl HelmCharts {
         let budget = Budget::new(self.limits())
             .with_timeout(PACK_TIMEOUT)
             .with_cancellation(job.cancelled.clone());
+        let budget = limits::from_process_memory(budget, &job.namespace);
         let Source { mut package, archive } = self.load(request, chart, job, &budget)?;
         let path = files.path().join(ARCHIVE);
         let is_directory = archive.is_none();

@@ -158,6 +158,7 @@ fn event_has_the_size_of_the_index() {
     let index = super::HelmIndex {
         display_url: "https://charts.test".to_owned(),
         file: oci::IndexFile::new(digest, 1),
+        fetched: None,
     };
     let message = |size| {
         let artifact = Artifact {

@@ -17,7 +17,12 @@ use artifact::{
 use oci::{Descriptor, Manifest, Registry};
 use tree::{Budget, TreePath};
 
-use crate::{blocking::Job, builder::BuildError, permits, source_kind::PackOptions, temp_files::TempFiles};
+use crate::{
+    blocking::Job,
+    permits,
+    source_kind::{BuildError, PackOptions},
+    temp_files::TempFiles,
+};
 
 const BYTES: u64 = 1 << 30;
 const BLOB: &str = "layer";
@@ -64,6 +69,7 @@ impl LayerRule {
 pub(crate) struct Layer {
     pub(super) annotations: BTreeMap<String, String>,
     content: Content,
+    not_utf8: Vec<TreePath>,
 }
 
 enum Content {
@@ -100,8 +106,8 @@ pub(super) async fn download(
         oci::Error::Disk { source, .. } => disk(&source),
         error => super::fault(prefix, &error),
     })?;
-    let content = match rule.copy {
-        true => Content::File(blob),
+    let (content, not_utf8) = match rule.copy {
+        true => (Content::File(blob), Vec::new()),
         false => {
             let root = files.path().join("files");
             let limits = Limits {
@@ -117,14 +123,15 @@ pub(super) async fn download(
                 Ok(true)
             };
             let unpacked = fetch::unpack_with(&blob, &root, (&limits, &mut take));
-            unpacked.map_err(|error| failed(&unextracted(layer, &error)))?;
+            let unpacked = unpacked.map_err(|error| failed(&unextracted(layer, &error)))?;
             files.remove(BLOB).map_err(|error| disk(&error))?;
-            Content::Files(root)
+            (Content::Files(root), unpacked.not_utf8)
         }
     };
     Ok(Layer {
         annotations: bounded(&manifest.annotations),
         content,
+        not_utf8,
     })
 }
 
@@ -171,7 +178,12 @@ pub(super) fn pack(
         }
         Content::Files(root) => root,
     };
-    let items = files(root, budget)?;
+    let mut items = files(root, budget)?;
+    items.extend(layer.not_utf8.iter().map(|path| Item {
+        path: path.clone(),
+        kind: PathKind::NotUtf8,
+        content: (),
+    }));
     let ignore = options.ignore.as_deref();
     let rules = pack::rules(ignore_files(root, &items, ignore)?, ignore);
     let items = options.planned(pack::plan(items, &rules, budget)?);
