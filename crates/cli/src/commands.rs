@@ -5,6 +5,7 @@ pub(crate) mod controller;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod diff;
+pub(crate) mod flux;
 pub(crate) mod gitops;
 pub(crate) mod helm;
 pub(crate) mod helm_pull;

@@ -10,6 +10,8 @@ use clap::{Arg, ArgAction, Command};
 use tree::Budget;
 use yaml::Value;
 
+use crate::files::read_text;
+
 const PREFIX: &str = "KLUCTL_";
 const MAX_FILE: u64 = 1 << 20;
 
@@ -35,8 +37,13 @@ impl FlagDefaults {
         })
     }
 
-    /// Inserts the defaults after the name of the subcommand, so that flags of the command line override them.
-    pub(crate) fn insert(&self, program: &Command, args: Vec<OsString>) -> Vec<OsString> {
+    /// Inserts the defaults of wanted flags after the name of the subcommand, so that flags of the command line override them.
+    pub(crate) fn insert(
+        &self,
+        program: &Command,
+        args: Vec<OsString>,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<OsString> {
         let Some((at, command)) = leaf(program, &args) else {
             return args;
         };
@@ -46,6 +53,7 @@ impl FlagDefaults {
         command.build();
         let defaults: Vec<OsString> = command
             .get_arguments()
+            .filter(|arg| arg.get_long().is_some_and(&is_wanted))
             .flat_map(|arg| self.defaults_of(arg))
             .map(OsString::from)
             .collect();
@@ -105,6 +113,10 @@ fn leaf<'a>(program: &'a Command, args: &[OsString]) -> Option<(usize, &'a Comma
     for (at, arg) in args.iter().enumerate().skip(1) {
         let Some(word) = arg.to_str() else { break };
         if word.starts_with('-') {
+            // The next word may be the value of a flag.
+            if found.is_some() && !command.is_subcommand_required_set() {
+                break;
+            }
             continue;
         }
         let Some(next) = command.find_subcommand(word) else {
@@ -113,18 +125,12 @@ fn leaf<'a>(program: &'a Command, args: &[OsString]) -> Option<(usize, &'a Comma
         command = next;
         found = Some((at + 1, command));
     }
-    found.filter(|(_, command)| !command.has_subcommands())
+    found.filter(|(_, command)| !command.has_subcommands() || !command.is_subcommand_required_set())
 }
 
 fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
     let display = file.display();
-    let size = std::fs::metadata(file)
-        .with_context(|| format!("read {display}"))?
-        .len();
-    if size > MAX_FILE {
-        bail!("{display}: the file is larger than {MAX_FILE} bytes");
-    }
-    let text = std::fs::read_to_string(file).with_context(|| format!("read {display}"))?;
+    let text = read_text(file, MAX_FILE).with_context(|| format!("read {display}"))?;
     let document = yaml::read::goyaml(&text, &Budget::default()).with_context(|| display.to_string())?;
     let scalar = |value: &Value| match value {
         Value::Map(_) | Value::Seq(_) => {
@@ -159,12 +165,22 @@ mod tests {
             deploy
                 .arg(Arg::new("target").long("target"))
                 .arg(Arg::new("arg").long("arg").action(ArgAction::Append))
+                .arg(Arg::new("unwanted").long("unwanted"))
                 .arg(Arg::new("pw").long("git-password").action(ArgAction::Append))
         });
         Command::new("weir")
             .arg(Arg::new("debug").long("debug").action(ArgAction::SetTrue))
             .subcommand(deploy)
-            .subcommand(Command::new("kustomize").subcommand(Command::new("build")))
+            .subcommand(
+                Command::new("delete")
+                    .arg(Arg::new("target").long("target"))
+                    .subcommand(Command::new("bucket")),
+            )
+            .subcommand(
+                Command::new("kustomize")
+                    .subcommand_required(true)
+                    .subcommand(Command::new("build")),
+            )
     }
 
     fn inserted(line: &str) -> String {
@@ -176,6 +192,7 @@ mod tests {
             ("KLUCTL_ARGS_FROM_FILE", "x"),
             ("KLUCTL_GIT_PASSWORD", "secret"),
             ("KLUCTL_HELP", "true"),
+            ("KLUCTL_UNWANTED", "x"),
         ];
         let defaults = FlagDefaults {
             environment: pairs
@@ -186,7 +203,7 @@ mod tests {
                 .into(),
         };
         let args = line.split(' ').map(OsString::from).collect();
-        let with = defaults.insert(&program(), args);
+        let with = defaults.insert(&program(), args, |flag| flag != "unwanted");
         with.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
     }
 
@@ -195,6 +212,16 @@ mod tests {
         assert_eq!(
             inserted("weir --debug deploy --target x"),
             "weir --debug deploy --target=env --arg=z=0 --arg=a=1 --arg=b=2 --arg=c=3 --target x"
+        );
+    }
+
+    #[test]
+    fn command_with_optional_subcommands_gets_its_own_defaults() {
+        assert_eq!(inserted("weir delete"), "weir delete --target=env");
+        assert_eq!(inserted("weir delete bucket x"), "weir delete bucket x");
+        assert_eq!(
+            inserted("weir delete --target bucket"),
+            "weir delete --target=env --target bucket"
         );
     }
 

@@ -1,6 +1,7 @@
 //! Flags that several commands share.
 
 pub(crate) mod args;
+mod cluster;
 mod images;
 mod inclusion;
 mod operation;
@@ -9,6 +10,7 @@ pub(crate) mod path;
 mod project;
 mod sources;
 
+pub(crate) use cluster::{ClusterFlags, Connection};
 pub(crate) use images::ImageFlags;
 pub(crate) use inclusion::InclusionFlags;
 pub(crate) use operation::{

@@ -6,9 +6,11 @@ mod color;
 mod commands;
 mod deferred;
 mod environment;
+mod files;
 mod flags;
 mod logins;
 mod output;
+mod pod_logs;
 mod progress;
 mod session;
 mod terminal;
@@ -19,7 +21,7 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use commands::{
-    completion, controller, delete, deploy, diff, gitops, helm, helm_pull, helm_update, kustomize, list, oci,
+    completion, controller, delete, deploy, flux, gitops, helm, helm_pull, helm_update, kustomize, list, oci,
     poke_images, render, validate,
 };
 use deferred::Deferred;
@@ -42,12 +44,12 @@ struct Cli {
 enum Command {
     /// Deploy a target to its cluster
     Deploy(Deferred<deploy::DeployArgs>),
-    /// Show the changes that a deployment would make
-    Diff(Deferred<diff::DiffArgs>),
+    /// Show the changes that a deployment, or local manifests of a Kustomization, would make
+    Diff(flux::preview::diff::DiffCommand),
     /// Delete objects that are no longer part of a target (orphans)
     Prune(Deferred<delete::PruneArgs>),
-    /// Delete all objects of a target
-    Delete(Deferred<delete::DeleteArgs>),
+    /// Delete all objects of a target, or single objects of Flux and kluctl
+    Delete(delete::DeleteCommand),
     /// Check that all objects of a target exist and are ready
     Validate(Deferred<validate::ValidateArgs>),
     /// Update images of deployed objects
@@ -62,6 +64,48 @@ enum Command {
     HelmPull(Deferred<helm_pull::PullArgs>),
     /// Check the Helm charts of a project for new versions, and upgrade them
     HelmUpdate(Deferred<helm_update::UpdateArgs>),
+    /// Print objects of Flux and kluctl in the cluster, with their state
+    #[command(subcommand)]
+    Get(flux::ByKind<flux::inspect::get::Get>),
+    /// Create or update sources, deployments, alerts, tenants and Secrets in the cluster, or print them
+    #[command(subcommand)]
+    Create(flux::steer::create::Command),
+    /// Build Kustomizations of Flux from local manifests
+    #[command(subcommand)]
+    Build(flux::preview::build::Command),
+    /// Request reconciliations of objects in the cluster, and wait for them
+    #[command(subcommand)]
+    Reconcile(flux::ByKind<flux::steer::reconcile::Reconcile>),
+    /// Suspend objects in the cluster: their controllers leave them alone
+    #[command(subcommand)]
+    Suspend(flux::ByKind<flux::steer::suspend::Suspend>),
+    /// Resume suspended objects in the cluster
+    #[command(subcommand)]
+    Resume(flux::ByKind<flux::steer::suspend::Resume>),
+    /// Send webhooks to Receivers
+    #[command(subcommand)]
+    Trigger(flux::steer::trigger::Command),
+    /// Show the problems of the cluster, grouped by cause, with remedies
+    Status(Deferred<flux::inspect::status::StatusArgs>),
+    /// Explain why an object is not ready
+    Explain(Deferred<flux::inspect::explain::ExplainArgs>),
+    /// Print Kubernetes events about objects of Flux and kluctl
+    Events(Deferred<flux::inspect::events::EventsArgs>),
+    /// Print the objects that a Kustomization, HelmRelease or KluctlDeployment deployed
+    #[command(subcommand)]
+    Tree(flux::ByKind<flux::inspect::tree::Inventories>),
+    /// Print the status, history, variables or values of one object
+    #[command(subcommand)]
+    Debug(flux::inspect::debug::Command),
+    /// Show which objects of Flux and kluctl an object in the cluster comes from
+    Trace(Deferred<flux::inspect::trace::TraceArgs>),
+    /// Print objects of Flux and kluctl as YAML that can be applied
+    #[command(subcommand)]
+    Export(flux::ByKind<flux::inspect::export::Export>),
+    /// Count objects by their state, and the storage of sources
+    Stats(Deferred<flux::inspect::stats::StatsArgs>),
+    /// Print the logs of the controllers about objects, in the order of time
+    Logs(Deferred<flux::inspect::logs::LogsArgs>),
     /// Drive the kluctl-controller: deploy, diff, validate, suspend and more by requests to it
     #[command(subcommand)]
     Gitops(gitops::Command),
@@ -77,8 +121,19 @@ enum Command {
     /// Render Helm charts
     #[command(subcommand)]
     Helm(helm::Command),
-    /// Print the version
-    Version,
+    /// Install the controllers, or upgrade them
+    Install(Deferred<flux::life::InstallArgs>),
+    /// Install the controllers, and let them follow a Git repository
+    #[command(subcommand)]
+    Bootstrap(flux::life::bootstrap::Command),
+    /// Check the cluster and the controllers
+    Check(Deferred<flux::life::CheckArgs>),
+    /// Move objects or files to the newest versions of the APIs
+    Migrate(Deferred<flux::life::MigrateArgs>),
+    /// Remove the controllers; their deployments stay
+    Uninstall(Deferred<flux::life::UninstallArgs>),
+    /// Print the versions of weir, the controllers and Kubernetes
+    Version(Deferred<flux::life::VersionArgs>),
     /// Generate a shell completion script
     Completion(Deferred<completion::CompletionArgs>),
     /// Generate man pages
@@ -93,15 +148,18 @@ fn main() -> ExitCode {
         );
     });
     let result = match parse(std::env::args_os().collect()) {
-        Err(ParseError::Usage(error)) => return usage::report(&error, unsupported_flags()),
+        Err(ParseError::Usage(error)) => {
+            return usage::report(&error, unsupported_command(), unsupported_flags());
+        }
         Err(ParseError::Defaults(error)) => Err(error),
         Ok(Cli { command }) => run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "Error: {}", output::error_chain(&error));
-            ExitCode::FAILURE
+            let sign = if flux::is_invoked() { "✗" } else { "Error:" };
+            let _ = writeln!(std::io::stderr(), "{sign} {}", output::error_chain(&error));
+            flux::preview::Failure::exit_code(&error)
         }
     }
 }
@@ -117,7 +175,7 @@ fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
     let args = arguments::subcommand_first(&program, args);
     // The defaults are kluctl's; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
-        ["kustomize", "helm", "version", "completion", "man"]
+        ["kustomize", "helm", "completion", "man"]
             .iter()
             .any(|name| word == name)
     };
@@ -125,7 +183,11 @@ fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
         args
     } else {
         let defaults = FlagDefaults::read().map_err(ParseError::Defaults)?;
-        defaults.insert(&program, args)
+        let is_flux = args.get(1..).is_some_and(flux::is_command);
+        // Flags of the same name have another meaning for flux, except for those that select the cluster.
+        defaults.insert(&program, args, |flag| {
+            !is_flux || ["kubeconfig", "context"].contains(&flag)
+        })
     };
     program
         .try_get_matches_from_mut(args)
@@ -136,9 +198,9 @@ fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Deploy(args) => deploy::run(&args),
-        Command::Diff(args) => diff::run(&args),
+        Command::Diff(command) => flux::preview::diff::run(&command),
         Command::Prune(args) => delete::prune(&args),
-        Command::Delete(args) => delete::delete(&args),
+        Command::Delete(command) => delete::delete(&command),
         Command::Validate(args) => validate::run(&args),
         Command::PokeImages(args) => poke_images::run(&args),
         Command::Render(args) => render::run(&args),
@@ -148,13 +210,39 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Helm(command) => helm::run(&command),
         Command::HelmPull(args) => helm_pull::run(&args),
         Command::HelmUpdate(args) => helm_update::run(&args),
+        Command::Get(command) => flux::inspect::get::run(&command),
+        Command::Create(command) => flux::steer::create::run(&command),
+        Command::Build(command) => flux::preview::build::run(&command),
+        Command::Reconcile(command) => flux::steer::reconcile::run(&command),
+        Command::Suspend(command) => flux::steer::suspend::suspend(&command),
+        Command::Resume(command) => flux::steer::suspend::resume(&command),
+        Command::Trigger(command) => flux::steer::trigger::run(&command),
+        Command::Status(args) => flux::inspect::status::run(&args),
+        Command::Explain(args) => flux::inspect::explain::run(&args),
+        Command::Debug(command) => flux::inspect::debug::run(&command),
+        Command::Events(args) => flux::inspect::events::run(&args),
+        Command::Tree(command) => flux::inspect::tree::run(&command),
+        Command::Trace(args) => flux::inspect::trace::run(&args),
+        Command::Export(command) => flux::inspect::export::run(&command),
+        Command::Stats(args) => flux::inspect::stats::run(&args),
+        Command::Logs(args) => flux::inspect::logs::run(&args),
         Command::Gitops(command) => gitops::run(&command),
         Command::Controller(command) => controller::run(&command),
         Command::Oci(command) => oci::run(&command),
-        Command::Version => output::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Install(args) => flux::life::install(&args),
+        Command::Bootstrap(command) => flux::life::bootstrap::run(&command),
+        Command::Check(args) => flux::life::check(&args),
+        Command::Migrate(args) => flux::life::migrate(&args),
+        Command::Uninstall(args) => flux::life::uninstall(&args),
+        Command::Version(args) => flux::life::version(&args),
         Command::Completion(args) => completion::complete(&args, Cli::command()),
         Command::Man(args) => completion::man(&args, Cli::command()),
     }
+}
+
+/// Returns the refusal of the invoked command if an original has it and weir has not.
+fn unsupported_command() -> Option<String> {
+    flux::unsupported_command(&std::env::args_os().skip(1).collect::<Vec<_>>())
 }
 
 /// Returns the unsupported flags of the original of the invoked command.
@@ -162,6 +250,7 @@ fn unsupported_flags() -> usage::UnsupportedFlags {
     match std::env::args().nth(1).as_deref() {
         Some("kustomize") => kustomize::UNSUPPORTED_FLAGS,
         Some("helm") => helm::UNSUPPORTED_FLAGS,
+        _ if flux::is_invoked() => flux::UNSUPPORTED_FLAGS,
         _ => commands::UNSUPPORTED_FLAGS,
     }
 }

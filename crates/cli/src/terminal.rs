@@ -98,9 +98,14 @@ impl Terminal {
 
     /// Asks a yes/no question. End of input, or stdin without a terminal, means no.
     pub(crate) fn ask(&self, question: &str) -> bool {
+        self.ask_or(question, "--yes")
+    }
+
+    /// Asks as [`Terminal::ask`] does, for commands whose flag that skips the question has another name.
+    pub(crate) fn ask_or(&self, question: &str, flag: &str) -> bool {
         if !std::io::stdin().is_terminal() {
             self.warning(&format!(
-                "Failed prompting for '{question}': stdin is not a terminal; use --yes to skip the confirmation"
+                "Failed prompting for '{question}': stdin is not a terminal; use {flag} to skip the confirmation"
             ));
             return false;
         }

@@ -14,13 +14,18 @@ use clap::{
 /// Unsupported flags are refused by name, never ignored.
 pub(crate) type UnsupportedFlags = &'static [(&'static [&'static str], &'static str)];
 
-/// Prints help to stdout, and usage errors to stderr.
-pub(crate) fn report(error: &clap::Error, unsupported: UnsupportedFlags) -> ExitCode {
+/// Prints help to stdout, and usage errors to stderr: the refusal of an unsupported command, if it is one.
+pub(crate) fn report(
+    error: &clap::Error,
+    unsupported_command: Option<String>,
+    unsupported: UnsupportedFlags,
+) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = match unsupported_flag(error, unsupported) {
+    let refusal = unsupported_command.or_else(|| unsupported_flag(error, unsupported));
+    let text = match refusal {
         Some(text) => text,
         None if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();

@@ -4,52 +4,13 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::{Args, FromArgMatches as _, Subcommand};
-use tree::{Mem, Tree};
+use tree::Tree;
 
 use crate::{
     deferred::Deferred,
     flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags, TerminalFlags, path::existing_file},
     usage::boolean_flag,
 };
-
-/// The files of the project that is deployed.
-const FILES: &[(&str, &str)] = &[
-    (".kluctl.yaml", include_str!("controller/project/.kluctl.yaml")),
-    (
-        ".templateignore",
-        include_str!("controller/project/.templateignore"),
-    ),
-    (
-        "deployment.yaml",
-        include_str!("controller/project/deployment.yaml"),
-    ),
-    (
-        "crds/kustomization.yaml",
-        include_str!("controller/project/crds/kustomization.yaml"),
-    ),
-    (
-        "crds/flux.kluctl.io_kluctldeployments.yaml",
-        include_str!("../../../../crds/flux.kluctl.io_kluctldeployments.yaml"),
-    ),
-    (
-        "crds/gitops.kluctl.io_kluctldeployments.yaml",
-        include_str!("../../../../crds/gitops.kluctl.io_kluctldeployments.yaml"),
-    ),
-    (
-        "namespace/namespace.yaml",
-        include_str!("controller/project/namespace/namespace.yaml"),
-    ),
-    (
-        "controller/rbac.yaml",
-        include_str!("controller/project/controller/rbac.yaml"),
-    ),
-    (
-        "controller/deployment.yaml",
-        include_str!("controller/project/controller/deployment.yaml"),
-    ),
-];
-/// Version of the controller that is installed by default.
-const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// Subcommands of `weir controller`.
 #[derive(Subcommand)]
@@ -81,7 +42,7 @@ pub(crate) struct InstallArgs {
 #[command(next_help_heading = "Controller")]
 struct ControllerFlags {
     /// Version of the controller, the tag of its image
-    #[arg(long, value_name = "VERSION", default_value = VERSION)]
+    #[arg(long, value_name = "VERSION", default_value = install::VERSION)]
     kluctl_version: String,
     /// Image of the controller, without its tag
     #[arg(long, value_name = "IMAGE", default_value = "weir/kluctl-controller")]
@@ -126,15 +87,6 @@ fn install(args: &InstallArgs) -> Result<()> {
     project.terminal.no_color = cluster.terminal.no_color;
     input.target.kubeconfig.clone_from(&cluster.kubeconfig);
     input.target.context.clone_from(&cluster.context);
-    super::deploy::embedded(
-        &project_tree()?,
-        &input,
-        &args.confirm,
-        &args.output,
-        &args.results,
-    )
-}
-
-fn project_tree() -> Result<Arc<dyn Tree>> {
-    Ok(Arc::new(Mem::from_files(FILES.iter().copied())?))
+    let files: Arc<dyn Tree> = Arc::new(install::kluctl_project()?);
+    super::deploy::embedded(&files, &input, &args.confirm, &args.output, &args.results)
 }

@@ -1,11 +1,15 @@
 //! `weir prune` and `weir delete`.
 
 use anyhow::Result;
-use clap::Args;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand as _};
 use engine::DeployOptions;
 
-use super::operation::Operation;
+use super::{
+    flux::{ByKind, steer},
+    operation::Operation,
+};
 use crate::{
+    deferred::Deferred,
     flags::{ConfirmFlags, OutputFlags, RenderInputFlags, RenderOutputFlag, ResultFlags},
     output,
     session::{ProjectOptions, Session},
@@ -35,6 +39,40 @@ pub(crate) struct DeleteArgs {
     no_wait: bool,
 }
 
+/// `weir delete`: of a target, or of objects of the kind that a subcommand names.
+pub(crate) enum DeleteCommand {
+    Target(Deferred<DeleteArgs>),
+    Objects(ByKind<steer::delete::Delete>),
+}
+
+impl Args for DeleteCommand {
+    fn augment_args(command: Command) -> Command {
+        let command = ByKind::<steer::delete::Delete>::augment_subcommands(command)
+            .subcommand_required(false)
+            .arg_required_else_help(false)
+            .args_conflicts_with_subcommands(true);
+        Deferred::<DeleteArgs>::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DeleteCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        match matches.subcommand() {
+            Some(_) => ByKind::from_arg_matches(matches).map(Self::Objects),
+            None => Deferred::from_arg_matches(matches).map(Self::Target),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 #[derive(Args)]
 struct RemoveFlags {
     #[command(flatten)]
@@ -56,8 +94,11 @@ pub(crate) fn prune(args: &PruneArgs) -> Result<()> {
     remove(&args.common, false, false)
 }
 
-pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
-    remove(&args.common, true, args.no_wait)
+pub(crate) fn delete(command: &DeleteCommand) -> Result<()> {
+    match command {
+        DeleteCommand::Target(args) => remove(&args.common, true, args.no_wait),
+        DeleteCommand::Objects(command) => steer::delete::run(command),
+    }
 }
 
 fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {

@@ -13,20 +13,21 @@ mod select;
 mod sources;
 mod suspend;
 
-use std::{future::Future, time::Duration};
+use std::{ops::Deref, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use api::kluctl::gitops::RequestKind;
 use clap::{Args, Subcommand};
-use cluster::{Cluster, access::LocalKubeconfig};
 use objects::ObjectRef;
-use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 
 use super::validate::as_by_kluctl;
-use crate::{deferred::Deferred, session::end_early, terminal::Terminal, usage::boolean_flag};
+use crate::{
+    deferred::Deferred,
+    flags::{ClusterFlags, Connection},
+    usage::boolean_flag,
+};
 use flags::{
-    ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, TimeoutFlag,
+    DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, TimeoutFlag,
     UnusedResultFlag, YesFlag,
 };
 use patch::Overrides;
@@ -228,39 +229,19 @@ impl SelectedRequest<'_> {
 }
 
 /// Connection to the cluster with the KluctlDeployments.
-struct GitOps {
-    terminal: Terminal,
-    runtime: Runtime,
-    cluster: Cluster,
-    /// Namespace of the kubeconfig context.
-    namespace: String,
+struct GitOps(Connection);
+
+impl Deref for GitOps {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.0
+    }
 }
 
 impl GitOps {
     /// Connects to the cluster. Work is cancelled after the timeout, and at Ctrl-C.
     fn open(flags: &ClusterFlags, timeout: Duration) -> Result<Self> {
-        let terminal = flags.terminal.terminal();
-        let runtime = Runtime::new().context("start the async runtime")?;
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let kubeconfig = LocalKubeconfig::read(flags.kubeconfig.as_deref())?
-            .context("no kubeconfig found: use --kubeconfig, $KUBECONFIG or ~/.kube/config")?;
-        let context = flags.context.as_deref();
-        let client = runtime.block_on(async {
-            let config = kubeconfig.config(context).await?;
-            cluster::access::client(config)
-        })?;
-        let cancel = CancellationToken::new();
-        runtime.spawn(end_early(cancel.clone(), terminal.clone(), timeout));
-        let namespace = kubeconfig.namespace(context).filter(|name| !name.is_empty());
-        Ok(Self {
-            terminal,
-            runtime,
-            cluster: Cluster::new(client).until(cancel),
-            namespace: namespace.unwrap_or_else(|| "default".to_owned()),
-        })
-    }
-
-    fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime.block_on(work)
+        Ok(Self(flags.connect(timeout)?))
     }
 }

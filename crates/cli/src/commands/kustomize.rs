@@ -21,7 +21,7 @@ use crate::{
     output::{print_all, write_texts},
     usage::{UnsupportedFlags, boolean_flag},
 };
-use directory::BuildDirectory;
+pub(crate) use directory::BuildDirectory;
 use inflate::{ChartDefaults, HelmInflator};
 
 /// Flags of `kustomize build` that weir doesn't support.
@@ -107,7 +107,7 @@ enum Reorder {
 }
 
 /// Returns the limits of a build: users build their own files, so only runaway builds are stopped.
-fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits {
         steps: u64::MAX,
         bytes: u64::MAX,

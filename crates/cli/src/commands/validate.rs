@@ -1,8 +1,8 @@
 //! `weir validate`.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Arg, Args};
 use engine::ValidationPolling;
 use results::{
@@ -10,7 +10,10 @@ use results::{
     text::{self, Style},
 };
 
-use super::operation::{self, Operation};
+use super::{
+    flux::preview::offline,
+    operation::{self, Operation},
+};
 use crate::{
     flags::{OutputFlags, RenderInputFlags, RenderOutputFlag, duration, output::OutputFormat},
     output,
@@ -18,7 +21,10 @@ use crate::{
     usage::boolean_flag,
 };
 
-/// Check that all objects of a target exist and are ready
+/// Check that all objects of a target exist and are ready, or with --offline manifests in files
+///
+/// With --offline, no project and no cluster is needed: the objects of Weir's kinds in files, and in the files below directories, are checked by the schemas and
+/// rules of their definitions.
 #[derive(Args)]
 #[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true)]
 pub(crate) struct ValidateArgs {
@@ -37,6 +43,12 @@ pub(crate) struct ValidateArgs {
     /// Treat warnings as errors
     #[arg(long)]
     warnings_as_errors: bool,
+    /// Check manifests in files by the schemas of their kinds, without a cluster
+    #[arg(long, help_heading = "Offline")]
+    offline: bool,
+    /// Files and directories with manifests, for --offline
+    #[arg(value_name = "PATH", help_heading = "Offline")]
+    paths: Vec<PathBuf>,
 }
 
 /// Adds the name that kluctl has for `--output-format` of this command, and of `weir gitops validate`.
@@ -48,6 +60,10 @@ pub(super) fn as_by_kluctl(flag: Arg) -> Arg {
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
+    if args.offline {
+        return offline::validate(&args.paths, &args.input.project.terminal.terminal());
+    }
+    ensure!(args.paths.is_empty(), "paths of manifests need --offline");
     let session = Session::open(&ProjectOptions {
         keep_files: args.files.render_output_dir.is_some(),
         ..ProjectOptions::new(&args.input)

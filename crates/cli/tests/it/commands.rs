@@ -216,7 +216,7 @@ fn list_targets_and_usage_errors() -> Result<()> {
 fn flags_of_kluctl_are_accepted_by_their_commands() -> Result<()> {
     let dir = project("n");
     let version = printed(weir(dir.path(), "version"))?;
-    assert_eq!(version.trim_end(), env!("CARGO_PKG_VERSION"));
+    assert_eq!(version.trim_end(), concat!("weir: v", env!("CARGO_PKG_VERSION")));
     let global = "--debug --no-color --no-update-check --use-system-python";
     for words in ["list-targets", "helm-pull", "helm-update"] {
         printed(weir(dir.path(), &format!("{words} {global}")))?;

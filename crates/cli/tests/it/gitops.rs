@@ -23,12 +23,12 @@ use crate::{
     program::files,
 };
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
 /// The control plane of these tests, with all definitions.
-async fn plane() -> Result<&'static ControlPlane> {
+pub(crate) async fn plane() -> Result<&'static ControlPlane> {
     let start = || async {
         let plane = ControlPlane::start(Options::default()).await?;
         install_crds(&plane).await?;

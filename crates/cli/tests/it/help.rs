@@ -89,16 +89,16 @@ fn the_manual_names_all_commands() {
 
 #[test]
 fn the_manual_names_existing_flags_only() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/weir.md");
-    let page = fs::read_to_string(page).unwrap();
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut texts = Vec::new();
     collect(&[], &mut texts);
     let is_flag = |c: char| c.is_ascii_lowercase() || c == '-';
-    for word in page
-        .split(|c: char| !is_flag(c))
-        .filter(|word| word.starts_with("--"))
-    {
-        let is_known = texts.iter().any(|(_, text)| text.contains(word));
-        assert!(is_known || word.len() < 4, "docs/weir.md: {word} is no flag");
+    for name in ["weir.md", "weir-steer.md", "weir-preview.md"] {
+        let page = fs::read_to_string(docs.join(name)).unwrap();
+        let words = page.split(|c: char| !is_flag(c));
+        for word in words.filter(|word| word.starts_with("--")) {
+            let is_known = texts.iter().any(|(_, text)| text.contains(word));
+            assert!(is_known || word.len() < 4, "docs/{name}: {word} is no flag");
+        }
     }
 }

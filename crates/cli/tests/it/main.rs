@@ -13,6 +13,8 @@ mod examples;
 #[cfg(test)]
 mod fetch;
 #[cfg(test)]
+mod flux;
+#[cfg(test)]
 mod gitops;
 mod helm;
 #[cfg(test)]
@@ -21,7 +23,11 @@ mod help;
 mod inflate;
 mod install;
 #[cfg(test)]
+mod life;
+#[cfg(test)]
 mod oci;
+#[cfg(test)]
+mod offline;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]

@@ -7,26 +7,12 @@ use clap::Args;
 
 use crate::{
     flags::{
-        ImageFlags, InclusionFlags, LocalSourceFlags, TerminalFlags, duration,
+        ImageFlags, InclusionFlags, LocalSourceFlags, duration,
         output::OutputTarget,
         path::{existing_dir, existing_file},
     },
     usage::parse_bool,
 };
-
-/// Cluster of the KluctlDeployments.
-#[derive(Args)]
-#[command(next_help_heading = "Cluster")]
-pub(super) struct ClusterFlags {
-    /// Kubeconfig file; defaults to $KUBECONFIG, then ~/.kube/config
-    #[arg(long, value_name = "FILE", value_parser = existing_file)]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// Kubeconfig context; defaults to the current one
-    #[arg(long, value_name = "NAME")]
-    pub(super) context: Option<String>,
-    #[command(flatten)]
-    pub(super) terminal: TerminalFlags,
-}
 
 /// Timeout of a command that waits.
 #[derive(Args)]

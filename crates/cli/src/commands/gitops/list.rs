@@ -5,12 +5,8 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use yaml::{Map, Value};
 
-use super::{
-    GitOps,
-    flags::{ClusterFlags, TimeoutFlag},
-    select::names,
-};
-use crate::{commands::operation, output, terminal::printable, usage::boolean_flag};
+use super::{GitOps, flags::TimeoutFlag, select::names};
+use crate::{commands::operation, flags::ClusterFlags, output, terminal::printable, usage::boolean_flag};
 
 /// List KluctlDeployments with their state
 ///
@@ -144,23 +140,8 @@ fn row(object: &Value, now: Timestamp) -> [String; 9] {
     ]
 }
 
-/// Returns the time since then in its two largest units, as kubectl does: `5d`, `3h20m`, `45s`.
 fn age(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.as_second().saturating_sub(then.as_second()).max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    let two = |large: i64, unit: char, small: i64, small_unit: char| match small {
-        0 => format!("{large}{unit}"),
-        small => format!("{large}{unit}{small}{small_unit}"),
-    };
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..600 => two(minutes, 'm', seconds % 60, 's'),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
-        _ => format!("{days}d"),
-    }
+    fleet::age(now.as_second().saturating_sub(then.as_second()))
 }
 
 #[cfg(test)]

@@ -4,23 +4,21 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use cluster::{Cluster, Detail, LogLines, LogOptions};
-use jiff::Timestamp;
-use objects::{ObjectRef, meta};
+use cluster::{Cluster, Detail, LogLine, LogOptions};
+use objects::ObjectRef;
 use serde_json::Value as Json;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
     time::{Instant, timeout_at},
 };
-use yaml::Value;
 
 use super::{
     GitOps,
-    flags::{ClusterFlags, LogFlags, SelectFlags, UnusedPortFlag, UnusedResultFlag},
+    flags::{LogFlags, SelectFlags, UnusedPortFlag, UnusedResultFlag},
     select::Unnamed,
 };
-use crate::{output, terminal::printable, usage::boolean_flag};
+use crate::{flags::ClusterFlags, output, pod_logs::PodLog, terminal::printable, usage::boolean_flag};
 
 /// Label of the Pods of the controller.
 pub(super) const SELECTOR: &str = "control-plane=kluctl-controller";
@@ -30,8 +28,6 @@ const NAMESPACES: [&str; 2] = ["kluctl-system", "flux-system"];
 pub(super) const PODS: usize = 50;
 /// Maximum number of lines that are read ahead.
 const AHEAD: usize = 1000;
-/// Pause before a log whose connection broke is read on.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Print the logs of the controller about KluctlDeployments
 ///
@@ -253,7 +249,7 @@ pub(super) fn named(flags: &LogFlags) -> String {
 }
 
 pub(super) struct LogTail {
-    lines: mpsc::Receiver<Line>,
+    lines: mpsc::Receiver<(usize, LogLine)>,
     /// Ends with the value.
     _readers: JoinSet<()>,
 }
@@ -271,23 +267,16 @@ impl LogTail {
                 break;
             }
         }
+        let options = LogOptions {
+            since_seconds: flags.log_since.as_secs().max(1),
+            follow,
+            ..LogOptions::default()
+        };
         let (sender, lines) = mpsc::channel(AHEAD);
         let mut readers = JoinSet::new();
-        for pod in &pods {
-            let options = LogOptions {
-                container: container(pod).to_owned(),
-                since_seconds: flags.log_since.as_secs().max(1),
-                since_time: None,
-                follow,
-            };
-            let reader = Reader {
-                cluster: cluster.clone(),
-                pod: ObjectRef::of(pod)?,
-                options,
-                last: None,
-            };
-            let opened = reader.cluster.pod_log(&reader.pod, &reader.options).await?;
-            readers.spawn(reader.run(opened, sender.clone()));
+        for (index, pod) in pods.iter().enumerate() {
+            let reader = PodLog::open(cluster, pod, options.clone()).await?;
+            readers.spawn(reader.send(index, sender.clone()));
         }
         let tail = Self {
             lines,
@@ -297,64 +286,11 @@ impl LogTail {
     }
 
     pub(super) async fn next(&mut self) -> Option<Line> {
-        self.lines.recv().await
-    }
-}
-
-/// Returns the name of the container that kubectl would take.
-fn container(pod: &Value) -> &str {
-    let first = || {
-        pod.pointer(&["spec", "containers", "0", "name"])
-            .and_then(Value::as_str)
-    };
-    meta::annotation(pod, "kubectl.kubernetes.io/default-container")
-        .or_else(first)
-        .unwrap_or_default()
-}
-
-/// Reads the log of one Pod.
-struct Reader {
-    cluster: Cluster,
-    pod: ObjectRef,
-    options: LogOptions,
-    /// Time of the last line.
-    last: Option<Timestamp>,
-}
-
-impl Reader {
-    /// Sends lines until the log ends, or for ever if it is followed: a broken connection is opened again.
-    async fn run(mut self, mut opened: LogLines, sender: mpsc::Sender<Line>) {
-        let mut sent = None;
         loop {
-            while let Ok(Some(line)) = opened.next().await {
-                let time = line.time.parse::<Timestamp>().ok();
-                // Lines of the connection before.
-                if time.is_some() && time <= sent {
-                    continue;
-                }
-                self.last = time.or(self.last);
-                let Some(line) = Line::parse(&line.text) else {
-                    continue;
-                };
-                if sender.send(line).await.is_err() {
-                    return;
-                }
+            let (_, line) = self.lines.recv().await?;
+            if let Some(line) = Line::parse(&line.text) {
+                return Some(line);
             }
-            if !self.options.follow {
-                return;
-            }
-            sent = self.last;
-            self.options.since_time = sent.map(|time| time.to_string());
-            opened = loop {
-                if self.cluster.pause(AGAIN).await.is_err() {
-                    return;
-                }
-                match self.cluster.pod_log(&self.pod, &self.options).await {
-                    Ok(opened) => break opened,
-                    Err(error) if error.is_not_found() => return,
-                    Err(_) => {}
-                }
-            };
         }
     }
 }

@@ -70,7 +70,7 @@ fn serve(ops: &GitOps, client: Client, local: Vec<SourceOverride>) {
         overrides: local,
         ..ExternalAccess::default()
     });
-    ops.runtime.spawn(async move {
+    ops.spawn(async move {
         let answering = terminal.clone();
         let answer = move |repo_key| answer(Arc::clone(&external), answering.clone(), repo_key);
         if let Err(error) = client.serve(end, answer).await {
@@ -196,13 +196,7 @@ fn listening(pod: &Value) -> Option<Listener> {
 async fn authority(ops: &GitOps, logs: &LogFlags) -> Result<String> {
     let namespaces = logs::controller_namespaces(logs);
     for namespace in &namespaces {
-        let map = ObjectRef {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            namespace: Some((*namespace).to_owned()),
-            name: CONFIG_MAP.to_owned(),
-        };
+        let map = ObjectRef::core("ConfigMap", namespace, CONFIG_MAP);
         let map = ops.cluster.get(&map).await?;
         let ca = map.as_ref().and_then(|map| map.pointer(&["data", CA])?.as_str());
         if let Some(ca) = ca {

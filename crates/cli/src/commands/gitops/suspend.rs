@@ -10,10 +10,10 @@ use yaml::{Map, Value};
 
 use super::{
     GitOps, MANAGER,
-    flags::{ClusterFlags, SelectFlags, TimeoutFlag, UnusedFlags, YesFlag},
+    flags::{SelectFlags, TimeoutFlag, UnusedFlags, YesFlag},
     select::{Unnamed, full_name, generations, live},
 };
-use crate::usage::boolean_flag;
+use crate::{flags::ClusterFlags, usage::boolean_flag};
 
 /// Interval of reading the status.
 const POLL: Duration = Duration::from_millis(500);

@@ -45,7 +45,7 @@ impl BuildDirectory {
     }
 
     /// Opens a local directory. Its tree is the whole file system, because bases may be anywhere.
-    fn local(dir: &Path, budget: &Budget) -> Result<Self> {
+    pub(crate) fn local(dir: &Path, budget: &Budget) -> Result<Self> {
         let absolute = resolve(dir)?;
         let Some(text) = absolute.to_str() else {
             bail!("{}: the path is not valid UTF-8", absolute.display());

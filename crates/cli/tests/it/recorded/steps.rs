@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Timeout for the deletion of objects, which suffices on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub(crate) struct Case<'p> {
     plane: &'p ControlPlane,

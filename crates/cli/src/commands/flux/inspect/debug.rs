@@ -1,0 +1,169 @@
+//! `weir debug`: status, history, variables and values of one object.
+
+mod values;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::{Args, Subcommand};
+use fleet::kind;
+use yaml::Value;
+
+use super::{
+    super::{Flux, FluxFlags},
+    read,
+};
+use crate::{deferred::Deferred, output, usage::boolean_flag};
+use values::References;
+
+const DOCUMENTATION: &str = "https://fluxcd.io/flux/components";
+
+/// Subcommands of `weir debug`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Print the status, history or variables of a Kustomization
+    #[command(visible_alias = "ks")]
+    Kustomization(Deferred<KustomizationArgs>),
+    /// Print the status, history or values of a HelmRelease
+    #[command(visible_alias = "hr")]
+    Helmrelease(Deferred<ReleaseArgs>),
+}
+
+/// Print the status, history or variables of a Kustomization
+///
+/// One of the flags is to be given. WARNING: --show-vars prints values of Secrets that spec.postBuild.substituteFrom refers to.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct KustomizationArgs {
+    /// Name of the Kustomization
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print the status
+    #[arg(long, help_heading = "Output")]
+    show_status: bool,
+    /// Print the variables that are substituted, as NAME=VALUE
+    #[arg(long, help_heading = "Output")]
+    show_vars: bool,
+    /// Print the history of reconciliations
+    #[arg(long, help_heading = "Output")]
+    show_history: bool,
+    #[command(flatten)]
+    flux: FluxFlags,
+}
+
+/// Print the status, history or values of a HelmRelease
+///
+/// One of the flags is to be given. WARNING: --show-values prints values of Secrets that spec.valuesFrom refers to.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct ReleaseArgs {
+    /// Name of the HelmRelease
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print the status
+    #[arg(long, help_heading = "Output")]
+    show_status: bool,
+    /// Print the values of the release, composed of references and inline values
+    #[arg(long, help_heading = "Output")]
+    show_values: bool,
+    /// Print the history of releases
+    #[arg(long, help_heading = "Output")]
+    show_history: bool,
+    #[command(flatten)]
+    flux: FluxFlags,
+}
+
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Kustomization(args) => kustomization(args),
+        Command::Helmrelease(args) => release(args),
+    }
+}
+
+fn kustomization(args: &KustomizationArgs) -> Result<()> {
+    let shown = [args.show_status, args.show_vars, args.show_history];
+    ensure!(
+        shown.into_iter().filter(|shown| *shown).count() == 1,
+        "exactly one of --show-status, --show-vars, or --show-history must be set"
+    );
+    let flux = Flux::open(&args.flux)?;
+    let object = flux.block_on(read::get(
+        &flux,
+        &kind::KUSTOMIZATION,
+        &flux.namespace,
+        &args.name,
+    ))?;
+    let page = "kustomize/kustomizations";
+    let text = match shown {
+        [true, ..] => status(&object, &format!("{page}/#kustomization-status")),
+        [_, true, _] => variables(&flux.block_on(vars(&flux, &object))?),
+        _ => history(&object, &format!("{page}/#history")),
+    };
+    output::print(&text)
+}
+
+fn release(args: &ReleaseArgs) -> Result<()> {
+    let shown = [args.show_status, args.show_values, args.show_history];
+    ensure!(
+        shown.into_iter().filter(|shown| *shown).count() == 1,
+        "exactly one of --show-status, --show-values, or --show-history must be set"
+    );
+    let flux = Flux::open(&args.flux)?;
+    let object = flux.block_on(read::get(&flux, &kind::HELM_RELEASE, &flux.namespace, &args.name))?;
+    let page = "helm/helmreleases";
+    let text = match shown {
+        [true, ..] => status(&object, &format!("{page}/#helmrelease-status")),
+        [_, true, _] => yaml::print::goyaml(&flux.block_on(values::merged(&flux, &object))?),
+        _ => history(&object, &format!("{page}/#history")),
+    };
+    output::print(&text)
+}
+
+fn status(object: &Value, page: &str) -> String {
+    let status = object.get("status").cloned().unwrap_or_default();
+    let text = yaml::print::goyaml(&status);
+    format!("# Status documentation: {DOCUMENTATION}/{page}\n{text}")
+}
+
+fn history(object: &Value, page: &str) -> String {
+    let history = object.pointer(&["status", "history"]).cloned();
+    let text = yaml::print::goyaml(&history.unwrap_or(Value::Seq(Vec::new())));
+    format!("# History documentation: {DOCUMENTATION}/{page}\n{text}")
+}
+
+/// Returns the variables of a Kustomization: later references override earlier ones, and inline ones override all.
+async fn vars(flux: &Flux, object: &Value) -> Result<BTreeMap<String, String>> {
+    let post_build = object.pointer(&["spec", "postBuild"]);
+    let post_build = post_build.context("no post build substitutions found")?;
+    let mut vars = BTreeMap::new();
+    let mut references = References::new(flux);
+    let listed = post_build.get("substituteFrom").and_then(Value::as_seq);
+    for reference in listed.unwrap_or_default() {
+        let (kind, name) = (read::text(reference, &["kind"]), read::text(reference, &["name"]));
+        let is_optional = reference
+            .get("optional")
+            .and_then(Value::as_bool)
+            .unwrap_or_default();
+        match references.data(kind, name).await? {
+            Some(data) => vars.extend(data.into_iter().map(|(key, value)| (key, one_line(&value)))),
+            None if is_optional => {}
+            None => bail!("substitute from '{kind}/{name}' error: it does not exist"),
+        }
+    }
+    let inline = post_build.get("substitute").and_then(Value::as_map);
+    for (key, value) in inline.into_iter().flat_map(|map| map.iter()) {
+        vars.insert(key.to_owned(), one_line(value.as_str().unwrap_or_default()));
+    }
+    Ok(vars)
+}
+
+/// Removes line breaks, as the controller does.
+fn one_line(value: &str) -> String {
+    value.replace('\n', "")
+}
+
+fn variables(vars: &BTreeMap<String, String>) -> String {
+    vars.iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect()
+}
