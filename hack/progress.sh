@@ -28,7 +28,8 @@ echo "$title: about $(((all / cores + 59) / 60)) min if nothing is compiled yet,
       speed = (compiled + 100) / (now - start + 100 / cores)
       seconds = left / speed
       about = seconds < 90 ? int(seconds / 5 + 1) * 5 " s" : int(seconds / 60 + 0.5) " min"
-      printf "%s: %d%% done, about %s left\n", title, done > all ? 100 : done * 100 / all, about > "/dev/stderr"
+      percent = (done > all) ? 100 : done * 100 / all
+      printf "%s: %d%% done, about %s left\n", title, percent, about > "/dev/stderr"
     }
   }
   END { "date +%s" | getline now; printf "%s: done in %d s\n", title, now - start > "/dev/stderr" }'

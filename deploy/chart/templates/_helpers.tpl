@@ -1,0 +1,3 @@
+{{- define "weir.version" -}}
+{{- .Values.version | default (printf "v%s" .Chart.AppVersion) -}}
+{{- end -}}
