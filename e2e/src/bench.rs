@@ -5,6 +5,7 @@ pub mod events;
 pub mod gitops;
 pub mod helm;
 pub mod kluctl;
+pub mod kustomizations;
 pub mod kustomize;
 pub mod measure;
 pub mod pairs;

@@ -3,15 +3,23 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
-use api::{Condition, condition_type, conditions, kluctl::KluctlDeployment, source::GitRepository};
-use kube::{Api, Client};
+use api::{
+    Condition, annotation, condition_type, conditions,
+    kluctl::KluctlDeployment,
+    kustomize::{Kustomization, KustomizationStatus},
+    source::GitRepository,
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, stack, wait_for};
 
 pub use stack::{CONTROLLERS, NAMESPACE};
 
 /// Timeout of everything that is waited for, on a busy machine.
-pub const TIMEOUT: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub struct TestCluster {
     /// The started controllers, in the order of their start. They end before the control plane.
@@ -33,7 +41,12 @@ impl std::fmt::Debug for TestCluster {
 impl TestCluster {
     /// Starts a control plane with CRDs and RBAC, and no controllers.
     pub async fn bare() -> Result<Self> {
-        let plane = ControlPlane::start(Options::default()).await?;
+        Self::with(Options::default()).await
+    }
+
+    /// Starts the same with options.
+    pub async fn with(options: Options) -> Result<Self> {
+        let plane = ControlPlane::start(options).await?;
         let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
         stack::install(&plane).await?;
         Ok(Self {
@@ -83,6 +96,11 @@ impl TestCluster {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
+    #[must_use]
+    pub fn kustomizations(&self) -> Api<Kustomization> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
     pub async fn apply_secret(&self, name: &str, data: Value) -> Result<()> {
         let object = json!({
             "apiVersion": "v1",
@@ -126,11 +144,67 @@ impl TestCluster {
     }
 
     pub async fn patch_deployment(&self, name: &str, patch: &Value) -> Result<()> {
-        use kube::api::{Patch, PatchParams};
         self.deployments()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
+    }
+
+    /// Applies a Kustomization that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`]; `spec` adds to the spec.
+    pub async fn apply_kustomization(&self, name: &str, source: &str, spec: Value) -> Result<()> {
+        let mut whole = json!({
+            "interval": "5s",
+            "retryInterval": "5s",
+            "timeout": "2m",
+            "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": source},
+            "serviceAccountName": stack::DEPLOYER,
+        });
+        if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
+            whole.extend(spec);
+        }
+        let object = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+            "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": whole,
+        });
+        self.plane.apply(object).await.map(|_| ())
+    }
+
+    pub async fn patch_kustomization(&self, name: &str, patch: &Value) -> Result<()> {
+        self.kustomizations()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Asks for a pass over a GitRepository, as the webhook of a push does.
+    pub async fn announce(&self, repository: &str) -> Result<()> {
+        let now = jiff::Timestamp::now().to_string();
+        let request = json!({"metadata": {"annotations": {annotation::RECONCILE_REQUESTED_AT: now}}});
+        self.repositories()
+            .patch(repository, &PatchParams::default(), &Patch::Merge(request))
+            .await?;
+        Ok(())
+    }
+
+    /// Waits until a Kustomization has applied this commit, and is Ready.
+    pub async fn applied(&self, name: &str, commit: &str) -> Result<Kustomization> {
+        let what = format!("Kustomization {name} to be Ready at commit {commit}");
+        wait_for(&self.kustomizations(), name, &what, TIMEOUT, |object| {
+            has_applied(object, commit)
+        })
+        .await
+        .with_context(|| self.end_of_log("kustomize-controller"))
+    }
+
+    /// Returns the last lines of a controller's log.
+    fn end_of_log(&self, name: &str) -> String {
+        let log = self.find(name).map(Controller::log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(15).collect();
+        let lines: Vec<&str> = lines.into_iter().rev().collect();
+        format!("{name} last said:\n{}", lines.join("\n"))
     }
 
     pub async fn fetched(&self, name: &str, commit: &str) -> Result<GitRepository> {
@@ -215,6 +289,32 @@ pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
         .as_ref()
         .and_then(|status| status.last_attempted_revision.as_deref());
     revision.is_some_and(|revision| revision.ends_with(commit))
+}
+
+/// Returns true if a Kustomization is Ready in its newest generation, and this commit is applied.
+#[must_use]
+pub fn has_applied(object: &Kustomization, commit: &str) -> bool {
+    let Some(status) = &object.status else {
+        return false;
+    };
+    let revision = status.last_applied_revision.as_deref();
+    status.observed_generation == object.metadata.generation
+        && revision.is_some_and(|revision| revision.ends_with(commit))
+        && conditions::is_true(&status.conditions, condition_type::READY)
+}
+
+/// Returns the identifiers in the inventory of a Kustomization.
+#[must_use]
+pub fn inventory(object: &Kustomization) -> Vec<String> {
+    let inventory = object.status.clone().unwrap_or_default().inventory;
+    let entries = inventory.unwrap_or_default().entries.into_iter();
+    entries.map(|entry| entry.id).collect()
+}
+
+/// Returns the condition Ready of a Kustomization.
+#[must_use]
+pub fn ready_of(status: &KustomizationStatus) -> Option<&Condition> {
+    conditions::get(&status.conditions, condition_type::READY)
 }
 
 #[must_use]

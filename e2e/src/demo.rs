@@ -1,6 +1,7 @@
 //! The demo: a Git push becomes running workloads, on a real control plane.
 
 pub mod eras;
+pub mod mesh;
 pub mod project;
 pub mod shop;
 mod successor;

@@ -1,7 +1,9 @@
 //! Kills the controllers in the middle of deployments, and checks that the cluster ends up as after an undisturbed run.
 
+pub mod compaction;
 pub mod events;
 pub mod quiet;
+pub mod rights;
 pub mod servers;
 pub mod walk;
 pub mod writes;
@@ -29,6 +31,10 @@ use crate::{
 const STORE: [&str; 2] = ["--artifact-retention-records=1", "--artifact-retention-ttl=1s"];
 const INTERVAL: Duration = Duration::from_secs(10);
 const NAME: &str = "crash";
+/// Kustomizations of a list whose revision is compacted.
+const LISTED: usize = 5_000;
+/// The namespaces of the objects of a KluctlDeployment and of a Kustomization.
+const NAMESPACES: [&str; 2] = ["crash-test", "crash-kustomization"];
 
 /// Names of the deployment's objects with their UIDs.
 type Objects = BTreeMap<String, String>;
@@ -60,6 +66,10 @@ pub enum FaultKind {
     Walk,
     /// Nothing changes for ten intervals
     Quiet,
+    /// Each right of the kustomize-controller is missing
+    Rights,
+    /// The revision of a long list is compacted
+    Compaction,
 }
 
 pub async fn run(args: &Args) -> Result<()> {
@@ -90,6 +100,12 @@ async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
     if wanted(FaultKind::Quiet) {
         Box::pin(quiet::nothing_happens_while_nothing_changes(report)).await?;
     }
+    if wanted(FaultKind::Rights) {
+        Box::pin(rights::every_right_is_needed(report)).await?;
+    }
+    if wanted(FaultKind::Compaction) {
+        Box::pin(compaction::long_lists_begin_anew(report, LISTED)).await?;
+    }
     Ok(())
 }
 
@@ -114,11 +130,13 @@ pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
             cluster
                 .apply_deployment(NAME, NAME, json!({"interval": interval, "target": "only"}))
                 .await?;
-            cluster.ready(NAME, &commit).await?;
+            let spec = json!({"interval": interval, "path": "kustomization"});
+            cluster.apply_kustomization(NAME, NAME, spec).await?;
+            ready(&cluster, &commit).await?;
             undisturbed.push(objects(&cluster).await?);
-            cluster.ready(NAME, &push(&repo, 1)?).await?;
+            ready(&cluster, &push(&repo, 1)?).await?;
             undisturbed.push(objects(&cluster).await?);
-            cluster.ready(NAME, &push(&repo, 2)?).await?;
+            ready(&cluster, &push(&repo, 2)?).await?;
             Ok(format!(
                 "{} and {} objects",
                 undisturbed[0].len(),
@@ -151,7 +169,7 @@ pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
                     controller.restart().await?;
                 }
                 let restarted = Instant::now();
-                cluster.ready(NAME, &commit).await?;
+                ready(&cluster, &commit).await?;
                 let took = restarted.elapsed();
                 ensure!(
                     took < SHORT_LEASE_DURATION + 2 * INTERVAL,
@@ -177,24 +195,15 @@ fn own(entry: (&String, &String)) -> (String, String) {
     (entry.0.clone(), entry.1.clone())
 }
 
+/// Waits until both deployments are Ready at a commit.
+async fn ready(cluster: &TestCluster, commit: &str) -> Result<()> {
+    cluster.ready(NAME, commit).await?;
+    cluster.applied(NAME, commit).await?;
+    Ok(())
+}
+
 /// Pushes the state with this number. Even and odd states hold different objects, and all differ in their values.
 fn push(repo: &Repo, number: u32) -> Result<String> {
-    let config = |name: &str| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "crash-test"},
-               "data": {"number": number.to_string()}})
-    };
-    let workload = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "crash-test"},
-        "spec": {
-            "replicas": 1 + number % 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}, "annotations": {"number": number.to_string()}},
-                "spec": {"containers": [{"name": "web", "image": "registry.invalid/web:1"}]},
-            },
-        },
-    });
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crash-test"}});
     let mut commit = repo
         .change(&format!("state {number}"))
         .clear()
@@ -205,50 +214,64 @@ fn push(repo: &Repo, number: u32) -> Result<String> {
         .write(
             "deployment.yaml",
             "deployments:\n  - path: namespace\n  - barrier: true\n  - path: objects\n",
-        )
-        .write("namespace/namespace.yaml", namespace.to_string())
-        .write("objects/web.yaml", workload.to_string());
-    for index in 0..10 {
-        commit = commit.write(
-            &format!("objects/config-{index}.yaml"),
-            config(&format!("config-{index}")).to_string(),
         );
-    }
-    if number % 2 == 1 {
-        for index in 0..5 {
-            commit = commit.write(
-                &format!("objects/odd-{index}.yaml"),
-                config(&format!("odd-{index}")).to_string(),
-            );
+    for (namespace, [first, others]) in NAMESPACES
+        .into_iter()
+        .zip([["namespace", "objects"], ["kustomization", "kustomization"]])
+    {
+        for (name, object) in state(namespace, number) {
+            let dir = if name == "namespace" { first } else { others };
+            commit = commit.write(&format!("{dir}/{name}.yaml"), object.to_string());
         }
     }
     commit.push()
 }
 
+/// Returns the objects of a state in a namespace, by the names of their files.
+fn state(namespace: &str, number: u32) -> Vec<(String, Value)> {
+    let config = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace},
+               "data": {"number": number.to_string()}})
+    };
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "replicas": 1 + number % 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}, "annotations": {"number": number.to_string()}},
+                "spec": {"containers": [{"name": "web", "image": "registry.invalid/web:1"}]},
+            },
+        },
+    });
+    let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    let mut objects = vec![("namespace".to_owned(), own), ("web".to_owned(), workload)];
+    let odd = if number % 2 == 1 { 5 } else { 0 };
+    let names = (0..10).map(|index| format!("config-{index}"));
+    for name in names.chain((0..odd).map(|index| format!("odd-{index}"))) {
+        let object = config(&name);
+        objects.push((name, object));
+    }
+    objects
+}
+
+/// Returns the objects of both deployments.
 async fn objects(cluster: &TestCluster) -> Result<Objects> {
     let mut objects = Objects::new();
-    for kind in ["namespaces", "configmaps", "deployments.apps"] {
-        let args = [
-            "get",
-            kind,
-            "-A",
-            "-l",
-            "kluctl.io/discriminator=crash-test",
-            "-o",
-            "json",
-        ];
-        let list: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
-        for item in list["items"].as_array().into_iter().flatten() {
-            let text = |pointer: &str| {
-                item.pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            objects.insert(
-                format!("{}/{}", text("/kind"), text("/metadata/name")),
-                text("/metadata/uid"),
-            );
+    let owners = [
+        "kluctl.io/discriminator=crash-test",
+        "kustomize.toolkit.fluxcd.io/name=crash",
+    ];
+    for owner in owners {
+        for kind in ["namespaces", "configmaps", "deployments.apps"] {
+            let args = ["get", kind, "-A", "-l", owner, "-o", "json"];
+            let list: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
+            for item in list["items"].as_array().into_iter().flatten() {
+                let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+                let [kind, namespace, name] = ["/kind", "/metadata/namespace", "/metadata/name"].map(text);
+                let uid = text("/metadata/uid").to_owned();
+                objects.insert(format!("{kind}/{namespace}/{name}"), uid);
+            }
         }
     }
     Ok(objects)
@@ -284,7 +307,13 @@ fn no_rendered_object_was_deleted(
             "namespaces" => "Namespace",
             _ => continue,
         };
-        let name = format!("{kind}/{}", entry.name);
+        // A namespace is in none.
+        let namespace = if kind == "Namespace" {
+            ""
+        } else {
+            entry.namespace.as_str()
+        };
+        let name = format!("{kind}/{namespace}/{}", entry.name);
         if entry.verb.starts_with("delete") && needed.contains(&name) {
             bail!(
                 "{name} was deleted by {} at {}, though the last render holds it",

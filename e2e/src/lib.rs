@@ -13,3 +13,5 @@ pub mod events;
 pub mod fault;
 pub mod rbac;
 pub mod report;
+pub mod tutorial;
+pub mod workloads;

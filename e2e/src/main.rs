@@ -25,6 +25,8 @@ enum Command {
     Bench(bench::pairs::Args),
     /// Measure KluctlDeployments of `gitops.kluctl.io` while nothing changes
     BenchGitops(bench::gitops::Args),
+    /// Measure Kustomizations and their sources beside Flux's own controller and the API server alone
+    BenchKustomizations(bench::kustomizations::Args),
     /// Measure the notification-controller with many events at once
     BenchEvents(bench::events::Args),
     /// Measure the source-controller: many repositories, large ones, and its artifact server beside nginx
@@ -55,6 +57,7 @@ async fn main() -> ExitCode {
         Command::Attack(args) => attack::run(&args).await,
         Command::Bench(args) => bench::pairs::run(&args).await,
         Command::BenchGitops(args) => bench::gitops::run(&args).await,
+        Command::BenchKustomizations(args) => bench::kustomizations::run(&args).await,
         Command::BenchEvents(args) => bench::events::run(&args).await,
         Command::BenchSources(args) => bench::sources::run(&args).await,
         Command::BenchKustomize(args) => bench::kustomize::run(&args),

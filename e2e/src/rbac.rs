@@ -1,5 +1,6 @@
 //! Compares the RBAC rules of an account with its requests in the audit log.
 
+pub mod right;
 pub mod roles;
 
 use std::collections::BTreeSet;

@@ -156,6 +156,12 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
+    /// The program `kubectl` of the version of this plane.
+    #[must_use]
+    pub fn kubectl_program(&self) -> &Path {
+        &self.kubectl
+    }
+
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server

@@ -80,5 +80,5 @@ pub use ssh::{SshAgent, SshKeyPair, SshOptions, SshServer};
 pub use stack::Stack;
 pub use storage::CloudStorage;
 pub use tls::Authority;
-pub use wait::{eventually, ready, wait_for, wait_gone};
+pub use wait::{WAIT_TIMEOUT, eventually, ready, wait_for, wait_gone};
 pub use web::{Page, WebServer};

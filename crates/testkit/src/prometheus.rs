@@ -39,9 +39,15 @@ impl Prometheus {
 
     /// Starts Prometheus with this configuration (the YAML of prometheus.yml) and waits until it is ready.
     pub async fn start(configuration: &str) -> Result<Self> {
+        Self::start_with_rules(configuration, "groups: []").await
+    }
+
+    /// Starts Prometheus as [`Prometheus::start`] does. The configuration may name the file `rules.yml`, which has these groups of rules.
+    pub async fn start_with_rules(configuration: &str, rules: &str) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("prometheus", Identity::current())?;
         let file = group.write("prometheus.yml", configuration)?;
+        group.write("rules.yml", rules)?;
         let address = free_address()?;
         let mut command = Command::new(program);
         command
@@ -93,9 +99,18 @@ impl Prometheus {
     }
 
     pub async fn targets(&self) -> Result<Value> {
-        let url = format!("http://{}/api/v1/targets?state=active", self.address);
+        self.read("targets?state=active", "/data/activeTargets").await
+    }
+
+    /// Returns the groups of rules with their health and the alerts that fire.
+    pub async fn rule_groups(&self) -> Result<Value> {
+        self.read("rules", "/data/groups").await
+    }
+
+    async fn read(&self, path: &str, pointer: &str) -> Result<Value> {
+        let url = format!("http://{}/api/v1/{path}", self.address);
         let answer: Value = http::client(None)?.get(url).send().await?.json().await?;
-        Ok(answer.pointer("/data/activeTargets").cloned().unwrap_or_default())
+        Ok(answer.pointer(pointer).cloned().unwrap_or_default())
     }
 }
 

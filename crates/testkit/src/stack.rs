@@ -1,18 +1,37 @@
 //! The controllers of this project, installed and running as their own service accounts.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
 use serde_json::json;
 
-use crate::{ControlPlane, Controller, controller::Launch, progress::say};
+use crate::{ControlPlane, Controller, controller::Launch, progress::say, wait::wait_for};
 
 pub const NAMESPACE: &str = "flux-system";
 /// The ServiceAccount of that namespace that deployments of the platform name: it is cluster-admin.
 pub const DEPLOYER: &str = "deployer";
 /// All controllers, in the order of their start: the others post their events to the first.
 pub const CONTROLLERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
+
+/// Timeout of an installation that a test waits for.
+const INSTALLATION: Duration = Duration::from_secs(300);
+/// Flags of Deployments about volumes and Services of Pods: processes on this machine have their own.
+const OF_PODS: [&str; 7] = [
+    "--artifact-token-file",
+    "--artifact-token-hosts",
+    "--events-addr",
+    "--events-token-file",
+    "--journal-path",
+    "--storage-adv-addr",
+    "--storage-path",
+];
 
 #[derive(Debug)]
 pub struct Stack {
@@ -38,10 +57,51 @@ impl Stack {
         Ok(Self { controllers })
     }
 
+    /// Waits until the cluster has the Deployments of all controllers, and starts these with the rights and flags that the Deployments give them,
+    /// as a kubelet does.
+    pub async fn start_deployed(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
+        let deployments: Api<Deployment> = Api::namespaced(plane.client().await?, NAMESPACE);
+        let mut flags = BTreeMap::new();
+        for &name in CONTROLLERS {
+            let deployment = wait_for(&deployments, name, "the Deployment", INSTALLATION, |_| true).await?;
+            flags.insert(name, deployed_flags(&deployment));
+        }
+        Self::start_installed(plane, |launch| {
+            let own = flags.get(launch.name()).into_iter().flatten();
+            adapt(own.fold(launch, |launch, flag| launch.flag(flag)))
+        })
+        .await
+    }
+
     #[must_use]
     pub fn controllers(&self) -> &[Controller] {
         &self.controllers
     }
+
+    /// Ends the controllers gracefully, the receiver of events last.
+    pub async fn terminate(self) -> Result<()> {
+        for controller in self.controllers.iter().rev() {
+            controller.terminate().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the flags of a Deployment that also hold outside of a Pod.
+fn deployed_flags(deployment: &Deployment) -> Vec<String> {
+    let pod = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let containers = pod.map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    let flags = containers
+        .iter()
+        .filter_map(|container| container.args.as_ref())
+        .flatten();
+    flags
+        .filter(|flag| !OF_PODS.contains(&flag.split('=').next().unwrap_or_default()))
+        .map(|flag| flag.replace("$(RUNTIME_NAMESPACE)", NAMESPACE))
+        .collect()
 }
 
 /// Audience of the tokens that controllers send with their events.

@@ -11,6 +11,9 @@ use kube::{Api, Resource, api::DynamicObject, runtime::watcher::watch_object};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+/// Bounds the waits of tests: the end of one that hangs, which is so far that a busy machine does not reach it.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(240);
+
 /// Waits until the named object exists and the condition holds for it. `what` completes "waited for".
 pub async fn wait_for<K>(
     api: &Api<K>,

@@ -4,6 +4,7 @@ mod fields;
 mod generate;
 mod layers;
 mod manifest;
+mod schemas;
 mod suites;
 mod tidy;
 mod tree;
@@ -29,7 +30,7 @@ struct Args {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Write crds/ and the field tables of docs/spec/.
+    /// Write crds/, its JSON schemas and the field tables of docs/spec/.
     Gen {
         /// Only compare, and fail if a file would change.
         #[arg(long)]

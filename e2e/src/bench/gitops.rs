@@ -33,10 +33,7 @@ pub async fn run(args: &Args) -> Result<()> {
 }
 
 pub async fn measure(objects: usize) -> Result<String> {
-    let load = Load {
-        pairs: objects,
-        objects: 1,
-    };
+    let load = Load::kluctl(objects, 1);
     let mut cluster = TestCluster::bare().await?;
     cluster.start("kluctl-controller", &[]).await?;
     let repos: Vec<Repo> = (0..objects)

@@ -1,5 +1,7 @@
-//! Measures pairs of GitRepository and KluctlDeployment: time, memory and CPU, beside the API server alone.
+//! Measures pairs of GitRepository and KluctlDeployment or Kustomization: time, memory and CPU, beside the API server alone.
 
+pub(crate) mod load;
+pub mod original;
 mod phase;
 pub(crate) mod project;
 mod reference;
@@ -8,24 +10,25 @@ mod table;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
-    str::FromStr,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use api::kluctl::KluctlDeployment;
 use futures::{TryStreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams},
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Repo, process::Usage};
 
-pub use self::phase::{CpuTimes, Phase};
+pub use self::{
+    load::{Deployer, Load},
+    phase::{CpuTimes, Phase},
+};
 use self::{
     phase::InProgress,
     reference::{Written, for_all},
@@ -34,7 +37,7 @@ use super::{
     calm::{self, Calm},
     measure::print,
 };
-use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
+use crate::cluster::TestCluster;
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
@@ -42,7 +45,7 @@ const CONCURRENT_REQUESTS: usize = 8;
 const IDLE: Duration = Duration::from_secs(60);
 /// Length of an interval without a change, in seconds.
 const INTERVAL: u64 = 6;
-/// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
+/// Number of pairs or objects from which on idle controllers are measured, too: it takes two minutes.
 const MANY: usize = 200;
 /// Default number of rounds. Machines are not equally fast at all times: each creation and each push is measured right before the
 /// reference, and the fastest of both count.
@@ -60,24 +63,6 @@ pub struct Args {
     /// Number of creations, each on new control planes, and then of pushes; the fastest counts
     #[arg(long, value_name = "NUMBER", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    pub pairs: usize,
-    pub objects: usize,
-}
-
-impl FromStr for Load {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (pairs, objects) = text.split_once('x').unwrap_or((text, "1"));
-        Ok(Self {
-            pairs: pairs.parse()?,
-            objects: objects.parse()?,
-        })
-    }
 }
 
 pub async fn run(args: &Args) -> Result<()> {
@@ -104,7 +89,7 @@ pub struct Figures {
     pub pod: Option<Duration>,
     /// Resident memory of each controller in bytes: without objects, after the last pass (a minute after it, with many pairs), and
     /// the peak.
-    pub memory: BTreeMap<&'static str, [u64; 3]>,
+    pub memory: BTreeMap<String, [u64; 3]>,
     /// The intervals without a change, with many pairs.
     pub calm: Option<Calm>,
 }
@@ -114,19 +99,17 @@ struct Planes {
     cluster: TestCluster,
     alone: TestCluster,
     repos: Vec<Repo>,
-    empty: BTreeMap<&'static str, Usage>,
+    empty: BTreeMap<String, Usage>,
 }
 
 impl Planes {
     /// Starts them, makes the repositories of a load, and waits until they are idle.
     async fn start(load: Load) -> Result<Self> {
         let (mut cluster, alone) = (TestCluster::bare().await?, TestCluster::bare().await?);
-        for &name in CONTROLLERS {
+        for &name in load.deployer.controllers() {
             cluster.start(name, &[]).await?;
         }
-        let repos: Vec<Repo> = (0..load.pairs)
-            .map(|index| project::repository(&cluster, load, index))
-            .collect::<Result<_>>()?;
+        let repos = project::repositories(&cluster, load)?;
         // A new API server is busy with itself, which would slow down the phase that comes first.
         calm::end_of_start(&[&cluster, &alone]).await?;
         Ok(Self {
@@ -153,7 +136,7 @@ async fn create_each(load: Load, rounds: u32) -> Result<(Planes, Written, [Vec<P
         let planes = Planes::start(load).await?;
         say(load, &format!("creation {number} of {rounds}"));
         created.push(create(&planes.cluster, load, &planes.repos).await?);
-        let written = Written::since(&Written::default(), &planes.cluster).await?;
+        let written = Written::since(&Written::default(), &planes.cluster, load).await?;
         say(
             load,
             &format!("creation {number} of {rounds}, the API server alone"),
@@ -184,7 +167,7 @@ pub async fn measure(load: Load, rounds: u32) -> Result<Figures> {
     for number in 1..=rounds {
         say(load, &format!("push {number} of {rounds}"));
         pushed.push(push(&cluster, load, &repos, number).await?);
-        written = Written::since(&written, &cluster).await?;
+        written = Written::since(&written, &cluster, load).await?;
         say(load, &format!("push {number} of {rounds}, the API server alone"));
         pushed_alone.push(reference::push_all(&alone, load, number, &written).await?);
     }
@@ -197,7 +180,7 @@ pub async fn measure(load: Load, rounds: u32) -> Result<Figures> {
         tokio::time::sleep(IDLE).await;
     }
     let usage = usages(&cluster)?;
-    let calm = match load.pairs >= MANY {
+    let calm = match load.pairs.max(load.objects) >= MANY {
         true => {
             say(load, "waiting for ten intervals");
             Some(keep_calm(&cluster, load).await?)
@@ -214,109 +197,96 @@ pub async fn measure(load: Load, rounds: u32) -> Result<Figures> {
         created_alone,
         pushed_alone,
         pod,
-        memory: CONTROLLERS
-            .iter()
-            .map(|name| (*name, figures_of(empty.get(name), usage.get(name))))
+        memory: usage
+            .into_iter()
+            .map(|(name, now)| {
+                let figures = figures_of(empty.get(&name), &now);
+                (name, figures)
+            })
             .collect(),
         calm,
     })
 }
 
-fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
-    [
-        empty.map_or(0, |usage| usage.resident),
-        now.map_or(0, |usage| usage.resident),
-        now.map_or(0, |usage| usage.peak),
-    ]
+fn figures_of(empty: Option<&Usage>, now: &Usage) -> [u64; 3] {
+    [empty.map_or(0, |usage| usage.resident), now.resident, now.peak]
 }
 
 async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Phase> {
-    let heads: BTreeMap<String, String> = repos
-        .iter()
-        .enumerate()
-        .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
-        .collect::<Result<_>>()?;
+    let heads = project::heads(load, repos)?;
     let phase = InProgress::now(cluster)?;
-    for_all(load, |index| async move {
-        let name = project::name(index);
+    for_all(load.sources(), |index| async move {
         let url = repos.get(index).context("a repository is missing")?.url();
-        cluster.apply_repository(&name, &url, "1h").await?;
-        let spec = json!({"interval": "1h", "target": "only"});
-        cluster.apply_deployment(&name, &name, spec).await
+        cluster.apply_repository(&project::name(index), &url, "1h").await
     })
     .await?;
-    all_ready(cluster, &heads).await?;
+    for_all(load.pairs, |index| load.apply(cluster, index)).await?;
+    all_ready(cluster, load, &heads).await?;
     phase.end_of_work(cluster).await
 }
 
 /// Pushes to all repositories, announces the pushes, and waits until all are applied. The phase begins with the first announcement.
 async fn push(cluster: &TestCluster, load: Load, repos: &[Repo], number: u32) -> Result<Phase> {
-    let heads: BTreeMap<String, String> = repos
-        .iter()
-        .enumerate()
-        .map(|(index, repo)| Ok((project::name(index), project::push(load, index, number, repo)?)))
-        .collect::<Result<_>>()?;
+    for (index, repo) in repos.iter().enumerate() {
+        project::push(load, index, number, repo)?;
+    }
+    let heads = project::heads(load, repos)?;
     let (repositories, requested) = (&cluster.repositories(), &project::announcement(number));
     let phase = InProgress::now(cluster)?;
-    for_all(load, |index| async move {
+    for_all(load.sources(), |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
         repositories.patch(&project::name(index), &params, &patch).await?;
         Ok(())
     })
     .await?;
-    all_ready(cluster, &heads).await?;
+    all_ready(cluster, load, &heads).await?;
     phase.end_of_work(cluster).await
+}
+
+fn names(load: Load) -> BTreeSet<String> {
+    (0..load.pairs).map(project::name).collect()
+}
+
+async fn patch_all(cluster: &TestCluster, load: Load, patch: &Value) -> Result<()> {
+    let objects = &load.deployer.api(cluster);
+    for_all(load.pairs, |index| async move {
+        let params = PatchParams::default();
+        objects
+            .patch(&project::name(index), &params, &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    })
+    .await
 }
 
 async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Phase> {
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "unchanged"}}});
-    let requested = &requested;
     let phase = InProgress::now(cluster)?;
-    for_all(load, |index| async move {
-        cluster.patch_deployment(&project::name(index), requested).await
-    })
-    .await?;
-    let handled = |object: &KluctlDeployment| {
-        let status = object.status.as_ref();
-        let handled = status.and_then(|status| status.last_handled_reconcile_at.as_deref());
-        handled == Some("unchanged") && is_ready(object)
+    patch_all(cluster, load, &requested).await?;
+    let handled = |_: &str, object: &DynamicObject| {
+        object.data["status"]["lastHandledReconcileAt"] == "unchanged" && load::is_ready(object)
     };
-    all(
-        cluster.deployments(),
-        (0..load.pairs).map(project::name).collect(),
-        |_, object| handled(object),
-    )
-    .await?;
+    all(load.deployer.api(cluster), names(load), handled).await?;
     phase.end_of_work(cluster).await
 }
 
 async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
     let shorter = json!({"spec": {"interval": format!("{INTERVAL}s")}});
-    let shorter = &shorter;
-    for_all(load, |index| async move {
-        cluster.patch_deployment(&project::name(index), shorter).await
-    })
-    .await?;
-    all(
-        cluster.deployments(),
-        (0..load.pairs).map(project::name).collect(),
-        |_, object| is_ready(object),
-    )
-    .await?;
-    Calm::measure(
-        cluster,
-        "kluctl-controller",
-        Duration::from_secs(INTERVAL),
-        calm::INTERVALS,
-    )
-    .await
+    patch_all(cluster, load, &shorter).await?;
+    let is_ready = |_: &str, object: &DynamicObject| load::is_ready(object);
+    all(load.deployer.api(cluster), names(load), is_ready).await?;
+    let (interval, controller) = (Duration::from_secs(INTERVAL), load.deployer.controller());
+    Calm::measure(cluster, controller, interval, calm::INTERVALS).await
 }
 
-async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> Result<()> {
-    let at_head = |name: &str, object: &KluctlDeployment| {
-        is_ready(object) && heads.get(name).is_some_and(|head| is_at(object, head))
+async fn all_ready(cluster: &TestCluster, load: Load, heads: &BTreeMap<String, String>) -> Result<()> {
+    let at_head = |name: &str, object: &DynamicObject| {
+        load::is_ready(object)
+            && heads
+                .get(name)
+                .is_some_and(|head| load.deployer.is_at(object, head))
     };
-    all(cluster.deployments(), heads.keys().cloned().collect(), at_head).await
+    all(load.deployer.api(cluster), names(load), at_head).await
 }
 
 pub(crate) async fn all<K>(
@@ -371,24 +341,9 @@ async fn mean_start(cluster: &TestCluster) -> Result<Option<Duration>> {
     Ok((count > 0).then(|| times.iter().sum::<Duration>() / count.max(1)))
 }
 
-fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
-    CONTROLLERS
-        .iter()
-        .map(|name| Ok((*name, cluster.controller(name)?.usage()?)))
+fn usages(cluster: &TestCluster) -> Result<BTreeMap<String, Usage>> {
+    let running = cluster.controllers.iter();
+    running
+        .map(|controller| Ok((controller.name().to_owned(), controller.usage()?)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn load_is_a_number_of_pairs_and_of_objects() {
-        let load = |pairs, objects| Load { pairs, objects };
-        assert_eq!("50".parse(), Ok(load(50, 1)));
-        assert_eq!("1x300".parse(), Ok(load(1, 300)));
-        assert!("x3".parse::<Load>().is_err() && "a".parse::<Load>().is_err());
-        assert_eq!(project::objects(load(1, 3), 0, 1).len(), 3);
-        assert_eq!(project::objects(load(1, 300), 0, 1).len(), 300);
-    }
 }

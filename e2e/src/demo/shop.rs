@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 use testkit::{Repo, wait_for, wait_gone};
 
-use super::{boxed, eras, project, successor, webhook};
+use super::{boxed, eras, mesh, project, successor, webhook};
 use crate::{
     cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, is_at, root},
     rbac::{self, roles},
@@ -29,14 +29,10 @@ const NOT_PLAYED: &[(&str, &str)] = &[
     ("source-controller", "create authentication.k8s.io/tokenreviews"),
     // Cloud identities of Providers.
     ("notification-controller", "get /serviceaccounts"),
-    // The demo has no Kustomization.
-    (
-        "kustomize-controller",
-        "patch kustomize.toolkit.fluxcd.io/kustomizations/status",
-    ),
+    // Variables, keys and kubeconfigs of Kustomizations.
     ("kustomize-controller", "get /secrets,configmaps"),
-    ("kustomize-controller", "get,impersonate /serviceaccounts"),
-    ("kustomize-controller", "create,patch /events"),
+    // Cloud identities of Kustomizations.
+    ("kustomize-controller", "create /serviceaccounts/token"),
 ];
 
 #[must_use]
@@ -73,6 +69,7 @@ pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
     boxed(|| successor::play(report, cluster, &shop.repo)).await?;
     boxed(|| shop.endings(report)).await?;
     boxed(|| eras::play(report, cluster, &shop.folder)).await?;
+    boxed(|| mesh::play(report, cluster)).await?;
     report
         .step(
             "the rights of the controllers are exactly what they used",

@@ -12,7 +12,7 @@ use testkit::{audit::Entry, stack};
 use crate::{
     bench::{
         calm,
-        pairs::{Load, all, project},
+        pairs::{Deployer, Load, all, load::is_ready as is_ready_now, project},
     },
     cluster::{NAMESPACE, TestCluster, is_ready},
     report::{Report, seconds},
@@ -22,10 +22,11 @@ const OBJECTS: usize = 200;
 const INTERVAL: Duration = Duration::from_secs(6);
 const INTERVALS: u32 = 10;
 const CONCURRENCY: usize = 8;
-const CONTROLLERS: [&str; 2] = ["source-controller", "kluctl-controller"];
+const CONTROLLERS: [&str; 3] = ["source-controller", "kluctl-controller", "kustomize-controller"];
+const KINDS: usize = 4;
 
-/// Makes 200 GitRepositories, 200 KluctlDeployments of `flux.kluctl.io` that follow them, and 200 of `gitops.kluctl.io`, and lets ten
-/// intervals pass.
+/// Makes 200 GitRepositories, 200 KluctlDeployments of `flux.kluctl.io` and 200 Kustomizations that follow them, and 200 KluctlDeployments of
+/// `gitops.kluctl.io`, and lets ten intervals pass.
 pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for name in CONTROLLERS {
@@ -56,11 +57,11 @@ pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Resul
             );
             let made = after - before;
             // A pass that was due just before the beginning may end after it.
-            let most = 3.0 * OBJECTS as f64 * (intervals + 1.0);
+            let most = (KINDS * OBJECTS) as f64 * (intervals + 1.0);
             ensure!(
                 made <= most,
                 "{made} passes in {intervals:.1} intervals of {} objects",
-                3 * OBJECTS
+                KINDS * OBJECTS
             );
             ensure!(
                 made >= most / 2.0,
@@ -76,10 +77,7 @@ pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Resul
 }
 
 async fn create(cluster: &TestCluster) -> Result<()> {
-    let load = Load {
-        pairs: 2 * OBJECTS,
-        objects: 1,
-    };
+    let load = Load::kluctl(2 * OBJECTS, 1);
     let urls = (0..2 * OBJECTS).map(|index| Ok(project::repository(cluster, load, index)?.url()));
     let urls: Vec<String> = urls.collect::<Result<_>>()?;
     let interval = format!("{}s", INTERVAL.as_secs());
@@ -97,7 +95,9 @@ async fn create(cluster: &TestCluster) -> Result<()> {
             }
             cluster.apply_repository(&name, url, interval).await?;
             let spec = json!({"interval": interval, "target": "only"});
-            cluster.apply_deployment(&name, &name, spec).await
+            cluster.apply_deployment(&name, &name, spec).await?;
+            let spec = json!({"interval": interval, "path": "app", "namePrefix": "kustomized-"});
+            cluster.apply_kustomization(&name, &name, spec).await
         })
         .await?;
     let names = |range: std::ops::Range<usize>| range.map(project::name).collect();
@@ -116,6 +116,12 @@ async fn create(cluster: &TestCluster) -> Result<()> {
     })
     .await
     .context("KluctlDeployments of flux.kluctl.io")?;
+    let kustomizations = Deployer::Kustomization.api(cluster);
+    all(kustomizations, names(0..OBJECTS), |_, object| {
+        is_ready_now(object)
+    })
+    .await
+    .context("Kustomizations")?;
     let own: Api<gitops::KluctlDeployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     all(own, names(OBJECTS..2 * OBJECTS), |_, object| {
         object

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use api::{condition_type, conditions};
 use serde_json::{Value, json};
 use testkit::eventually;
 
 use crate::{
-    cluster::{CONTROLLERS, TestCluster, is_ready, ready_condition},
+    cluster::{CONTROLLERS, TestCluster, is_ready},
     report::Report,
 };
 
@@ -15,7 +16,7 @@ const STEPS: usize = 200;
 const NAME: &str = "walk";
 const OBSERVED: Duration = Duration::from_secs(30);
 
-/// Changes the specs of a GitRepository and a KluctlDeployment, then changes them back.
+/// Changes the specs of a GitRepository, a KluctlDeployment and a Kustomization, then changes them back.
 pub async fn walk_over_specs(report: &mut Report, seed: u64) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for &name in CONTROLLERS {
@@ -35,6 +36,7 @@ pub async fn walk_over_specs(report: &mut Report, seed: u64) -> Result<()> {
         .step(&title, async {
             begin(&cluster, &repo.url()).await?;
             cluster.ready(NAME, &commit).await?;
+            cluster.applied(NAME, &commit).await?;
             first = specs(&cluster).await?;
             let mut random = fastrand::Rng::with_seed(seed);
             let (mut accepted, mut refused) = (0, 0);
@@ -54,6 +56,7 @@ pub async fn walk_over_specs(report: &mut Report, seed: u64) -> Result<()> {
             cluster.fetched(NAME, &commit).await?;
             let object = cluster.ready(NAME, &commit).await?;
             ensure!(is_ready(&object), "it isn't ready");
+            cluster.applied(NAME, &commit).await?;
             for controller in &cluster.controllers {
                 ensure!(controller.is_running(), "{} has ended", controller.name());
                 let log = controller.log();
@@ -69,13 +72,15 @@ async fn begin(cluster: &TestCluster, url: &str) -> Result<()> {
     cluster.apply_repository(NAME, url, "5s").await?;
     cluster
         .apply_deployment(NAME, NAME, json!({"target": "only"}))
-        .await
+        .await?;
+    let spec = json!({"path": "objects", "namePrefix": "kustomized-"});
+    cluster.apply_kustomization(NAME, NAME, spec).await
 }
 
 /// Returns the kinds with the specs that the API server has.
 async fn specs(cluster: &TestCluster) -> Result<Vec<(&'static str, Value)>> {
     let mut specs = Vec::new();
-    for kind in ["gitrepository", "kluctldeployment"] {
+    for kind in ["gitrepository", "kluctldeployment", "kustomization"] {
         let args = ["get", kind, NAME, "-n", "flux-system", "-o", "json"];
         let mut object: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
         specs.push((kind, object["spec"].take()));
@@ -104,6 +109,50 @@ async fn restore(cluster: &TestCluster, specs: &[(&str, Value)]) -> Result<()> {
 
 /// Makes one change; returns false if the schema refuses it.
 async fn step(cluster: &TestCluster, random: &mut fastrand::Rng) -> Result<bool> {
+    let (kind, field, value) = random_field(random);
+    let patch = json!({"spec": {field: value}}).to_string();
+    let args = [
+        "patch",
+        kind,
+        NAME,
+        "-n",
+        "flux-system",
+        "--type=merge",
+        "-p",
+        &patch,
+    ];
+    if cluster.plane.kubectl(&args).await.is_err() {
+        return Ok(false);
+    }
+    // A source that waits or is suspended is not waited for: its consumers show whether it goes on.
+    if kind == "gitrepository" {
+        return Ok(true);
+    }
+    let what = format!("{field} = {value:.100} of the {kind} to be observed");
+    eventually(&what, OBSERVED, || async {
+        let (generation, conditions) = match kind {
+            "kluctldeployment" => {
+                let object = cluster.deployments().get(NAME).await?;
+                let status = object.status.unwrap_or_default();
+                (object.metadata.generation, status.conditions)
+            }
+            _ => {
+                let object = cluster.kustomizations().get(NAME).await?;
+                let status = object.status.unwrap_or_default();
+                (object.metadata.generation, status.conditions)
+            }
+        };
+        let ready = conditions::get(&conditions, condition_type::READY);
+        let known = ready.is_some_and(|ready| ready.observed_generation == generation);
+        ensure!(known, "{conditions:?}");
+        Ok(())
+    })
+    .await?;
+    Ok(true)
+}
+
+/// Returns a kind, a field of its spec, and a value that the schema may accept.
+fn random_field(random: &mut fastrand::Rng) -> (&'static str, &'static str, Value) {
     let durations = ["0s", "1ns", "-1s", "1s", "10000h", "5s", "1m", "99999999999h", ""];
     let long = "x".repeat(1 << random.u32(0..14));
     let strings = [
@@ -119,7 +168,7 @@ async fn step(cluster: &TestCluster, random: &mut fastrand::Rng) -> Result<bool>
     let duration = json!(durations[random.usize(..durations.len())]);
     let text = json!(strings[random.usize(..strings.len())]);
     let flag = json!(random.bool());
-    let fields: [(&str, &str, Value); 18] = [
+    let mut fields = vec![
         ("gitrepository", "interval", duration.clone()),
         ("gitrepository", "timeout", duration.clone()),
         ("gitrepository", "ref", json!({"branch": text})),
@@ -127,48 +176,43 @@ async fn step(cluster: &TestCluster, random: &mut fastrand::Rng) -> Result<bool>
         ("gitrepository", "ref", json!({"semver": text})),
         ("gitrepository", "suspend", flag.clone()),
         ("gitrepository", "ignore", text.clone()),
-        ("kluctldeployment", "interval", duration.clone()),
-        ("kluctldeployment", "timeout", duration.clone()),
-        ("kluctldeployment", "retryInterval", duration.clone()),
+    ];
+    for kind in ["kluctldeployment", "kustomization"] {
+        fields.extend([
+            (kind, "interval", duration.clone()),
+            (kind, "timeout", duration.clone()),
+            (kind, "retryInterval", duration.clone()),
+            (kind, "path", text.clone()),
+            (kind, "prune", flag.clone()),
+        ]);
+    }
+    fields.extend([
         ("kluctldeployment", "deployInterval", duration),
-        ("kluctldeployment", "path", text.clone()),
         ("kluctldeployment", "target", text.clone()),
         (
             "kluctldeployment",
             "args",
             json!({"a": text, "b": [1, null, {"c": text}]}),
         ),
-        ("kluctldeployment", "prune", flag.clone()),
         ("kluctldeployment", "dryRun", flag.clone()),
         ("kluctldeployment", "deployMode", text.clone()),
         ("kluctldeployment", "includeTags", json!([text])),
-    ];
-    let (kind, field, value) = &fields[random.usize(..fields.len())];
-    let patch = json!({"spec": {*field: value}}).to_string();
-    let args = [
-        "patch",
-        kind,
-        NAME,
-        "-n",
-        "flux-system",
-        "--type=merge",
-        "-p",
-        &patch,
-    ];
-    if cluster.plane.kubectl(&args).await.is_err() {
-        return Ok(false);
-    }
-    // A source that waits or is suspended is not waited for: its consumer shows whether it goes on.
-    if *kind == "kluctldeployment" {
-        let what = format!("{field} = {value:.100} to be observed");
-        eventually(&what, OBSERVED, || async {
-            let object = cluster.deployments().get(NAME).await?;
-            let generation = object.metadata.generation;
-            let known = ready_condition(&object).is_some_and(|ready| ready.observed_generation == generation);
-            ensure!(known, "{:?}", object.status.map(|status| status.conditions));
-            Ok(())
-        })
-        .await?;
-    }
-    Ok(true)
+        ("kustomization", "wait", flag.clone()),
+        ("kustomization", "force", flag),
+        ("kustomization", "targetNamespace", text.clone()),
+        ("kustomization", "namePrefix", text.clone()),
+        ("kustomization", "components", json!([text])),
+        ("kustomization", "images", json!([{"name": text, "newTag": text}])),
+        ("kustomization", "patches", json!([{"patch": text}])),
+        ("kustomization", "postBuild", json!({"substitute": {"a": text}})),
+        ("kustomization", "commonMetadata", json!({"labels": {"a": text}})),
+        ("kustomization", "deletionPolicy", text.clone()),
+        ("kustomization", "dependsOn", json!([{"name": text}])),
+        (
+            "kustomization",
+            "healthChecks",
+            json!([{"kind": text, "name": text}]),
+        ),
+    ]);
+    fields.swap_remove(random.usize(..fields.len()))
 }

@@ -1,7 +1,7 @@
 //! Kills a controller after each of its writes, and compares the end state with an undisturbed run's.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     pin::pin,
     sync::{
         Arc,
@@ -16,6 +16,7 @@ use testkit::{Controller, FaultProxy, Outcome, Repo, eventually, wait_gone};
 use tokio::sync::Notify;
 
 use crate::{
+    bench::pairs::Deployer,
     cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster},
     report::Report,
 };
@@ -30,14 +31,20 @@ const COMMITTED: i64 = 1_700_000_000;
 
 /// Creates, updates and deletes objects once for each write of a controller, which is killed after that write.
 pub async fn play(report: &mut Report) -> Result<()> {
-    for killed in ["source-controller", "kluctl-controller"] {
+    for (killed, deployer) in [
+        ("source-controller", Deployer::KluctlDeployment),
+        ("kluctl-controller", Deployer::KluctlDeployment),
+        ("kustomize-controller", Deployer::Kustomization),
+    ] {
         let title = format!("{killed} is killed after each of its writes");
-        report.step(&title, kill_after_each_write(killed)).await?;
+        report
+            .step(&title, kill_after_each_write(killed, deployer))
+            .await?;
     }
     Ok(())
 }
 
-async fn kill_after_each_write(name: &str) -> Result<String> {
+async fn kill_after_each_write(name: &str, deployer: Deployer) -> Result<String> {
     let mut cluster = TestCluster::bare().await?;
     let proxy = Arc::new(FaultProxy::start(&cluster.plane)?);
     for &other in CONTROLLERS.iter().filter(|other| **other != name) {
@@ -53,14 +60,17 @@ async fn kill_after_each_write(name: &str) -> Result<String> {
         "source-controller" => controller.storage_path(),
         _ => cluster.controller("source-controller")?.storage_path(),
     };
-    let expected = run(&cluster, &repo, &storage, None).await?;
+    let subject = Subject {
+        cluster: &cluster,
+        deployer,
+        repo,
+        storage,
+    };
+    let expected = subject.run(None).await?;
     let mut kills = 0;
     for write in 1..MOST {
         let killer = Killer::new(&proxy, write);
-        if !killer
-            .run(&mut controller, run(&cluster, &repo, &storage, Some(&expected)))
-            .await?
-        {
+        if !killer.run(&mut controller, subject.run(Some(&expected))).await? {
             break;
         }
         kills += 1;
@@ -135,44 +145,102 @@ impl Killer {
     }
 }
 
-/// Creates, updates and deletes the objects, and returns their state before the deletion, which has to be the expected one.
-async fn run(cluster: &TestCluster, repo: &Repo, storage: &Path, expected: Option<&Value>) -> Result<Value> {
-    let first = push(repo, 0)?;
-    cluster.apply_repository(NAME, &repo.url(), "2s").await?;
-    let spec = json!({"interval": "5s", "retryInterval": "2s", "target": "only", "delete": true});
-    cluster.apply_deployment(NAME, NAME, spec).await?;
-    cluster.ready(NAME, &first).await?;
-    let second = push(repo, 1)?;
-    cluster.ready(NAME, &second).await?;
-    let state = match expected {
-        None => state(cluster).await?,
-        Some(expected) => {
-            eventually("the state of the undisturbed run", CONVERGED, || async {
-                let state = state(cluster).await?;
-                ensure!(state == *expected, "it is\n{state:#}\ninstead of\n{expected:#}");
-                Ok(state)
-            })
-            .await?
+/// The objects of a run.
+struct Subject<'a> {
+    cluster: &'a TestCluster,
+    deployer: Deployer,
+    repo: Repo,
+    storage: PathBuf,
+}
+
+impl Subject<'_> {
+    /// Creates, updates and deletes the objects, and returns their state before the deletion, which has to be the expected one.
+    async fn run(&self, expected: Option<&Value>) -> Result<Value> {
+        let (cluster, deployments) = (self.cluster, self.deployer.api(self.cluster));
+        let first = push(&self.repo, 0)?;
+        cluster.apply_repository(NAME, &self.repo.url(), "2s").await?;
+        self.deploy().await?;
+        self.ready(&first).await?;
+        self.ready(&push(&self.repo, 1)?).await?;
+        let state = match expected {
+            None => self.state().await?,
+            Some(expected) => {
+                eventually("the state of the undisturbed run", CONVERGED, || async {
+                    let state = self.state().await?;
+                    ensure!(state == *expected, "it is\n{state:#}\ninstead of\n{expected:#}");
+                    Ok(state)
+                })
+                .await?
+            }
+        };
+        deployments.delete(NAME, &Default::default()).await?;
+        wait_gone(&deployments, NAME, TIMEOUT).await?;
+        cluster.repositories().delete(NAME, &Default::default()).await?;
+        wait_gone(&cluster.repositories(), NAME, TIMEOUT).await?;
+        let labels = self.labels();
+        let args = ["get", "configmaps", "-n", NAMESPACE, "-l", labels, "-o", "name"];
+        let left = cluster.plane.kubectl(&args).await?;
+        ensure!(left.trim().is_empty(), "objects are left behind: {left}");
+        no_file_is_left(&self.storage)?;
+        Ok(state)
+    }
+
+    async fn deploy(&self) -> Result<()> {
+        let mut spec = json!({"interval": "5s", "retryInterval": "2s"});
+        match self.deployer {
+            Deployer::KluctlDeployment => {
+                spec["target"] = "only".into();
+                spec["delete"] = true.into();
+                self.cluster.apply_deployment(NAME, NAME, spec).await
+            }
+            Deployer::Kustomization => {
+                spec["path"] = "objects".into();
+                self.cluster.apply_kustomization(NAME, NAME, spec).await
+            }
         }
-    };
-    cluster.deployments().delete(NAME, &Default::default()).await?;
-    wait_gone(&cluster.deployments(), NAME, TIMEOUT).await?;
-    cluster.repositories().delete(NAME, &Default::default()).await?;
-    wait_gone(&cluster.repositories(), NAME, TIMEOUT).await?;
-    let args = [
-        "get",
-        "configmaps",
-        "-n",
-        NAMESPACE,
-        "-l",
-        "kluctl.io/discriminator=writes",
-        "-o",
-        "name",
-    ];
-    let left = cluster.plane.kubectl(&args).await?;
-    ensure!(left.trim().is_empty(), "objects are left behind: {left}");
-    no_file_is_left(storage)?;
-    Ok(state)
+    }
+
+    async fn ready(&self, commit: &str) -> Result<()> {
+        match self.deployer {
+            Deployer::KluctlDeployment => self.cluster.ready(NAME, commit).await.map(drop),
+            Deployer::Kustomization => self.cluster.applied(NAME, commit).await.map(drop),
+        }
+    }
+
+    /// Returns the labels of deployed objects.
+    fn labels(&self) -> &'static str {
+        match self.deployer {
+            Deployer::KluctlDeployment => "kluctl.io/discriminator=writes",
+            Deployer::Kustomization => "kustomize.toolkit.fluxcd.io/name=writes",
+        }
+    }
+
+    async fn state(&self) -> Result<Value> {
+        let deployments = match self.deployer {
+            Deployer::KluctlDeployment => "kluctldeployments",
+            Deployer::Kustomization => "kustomizations",
+        };
+        let mut state = Vec::new();
+        for kind in ["gitrepositories", deployments, "configmaps"] {
+            let mut args = vec![
+                "get",
+                kind,
+                "-n",
+                NAMESPACE,
+                "--show-managed-fields",
+                "-o",
+                "json",
+            ];
+            if kind == "configmaps" {
+                args.extend(["-l", self.labels()]);
+            }
+            let mut list: Value = serde_json::from_str(&self.cluster.plane.kubectl(&args).await?)?;
+            state.push(list["items"].take());
+        }
+        let mut state = Value::Array(state);
+        normalize(&mut state);
+        Ok(state)
+    }
 }
 
 /// Checks that no artifact and no temporary file is left in the storage; locks are files without content.
@@ -204,34 +272,12 @@ fn push(repo: &Repo, number: i64) -> Result<String> {
         .push()
 }
 
-async fn state(cluster: &TestCluster) -> Result<Value> {
-    let mut state = Vec::new();
-    for kind in ["gitrepositories", "kluctldeployments", "configmaps"] {
-        let mut args = vec![
-            "get",
-            kind,
-            "-n",
-            NAMESPACE,
-            "--show-managed-fields",
-            "-o",
-            "json",
-        ];
-        if kind == "configmaps" {
-            args.extend(["-l", "kluctl.io/discriminator=writes"]);
-        }
-        let mut list: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
-        state.push(list["items"].take());
-    }
-    let mut state = Value::Array(state);
-    normalize(&mut state);
-    Ok(state)
-}
-
 /// Makes two runs comparable byte by byte, apart from fields that cannot be equal:
 ///
 /// - `uid` and `resourceVersion`, which the API server chooses;
 /// - times in conditions, artifacts and managed fields, and the order of managed fields, which are sorted by them;
 /// - `id` of results, a random number;
+/// - the number and duration of passes in a history;
 /// - `rawResult`, which lists the changes of one attempt: one that is repeated after a kill finds less to change;
 /// - the duration at the end of a message.
 ///
@@ -239,8 +285,18 @@ async fn state(cluster: &TestCluster) -> Result<Value> {
 fn normalize(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for name in ["uid", "resourceVersion", "id", "rawResult"] {
+            for name in [
+                "uid",
+                "resourceVersion",
+                "rawResult",
+                "totalReconciliations",
+                "lastReconciledDuration",
+            ] {
                 map.remove(name);
+            }
+            // Results have random identifiers; inventories have a version beside each.
+            if !map.contains_key("v") {
+                map.remove("id");
             }
             map.values_mut().for_each(normalize);
             if let Some(Value::Array(managed)) = map.get_mut("managedFields") {

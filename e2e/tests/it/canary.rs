@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, ready_condition};
+use e2e::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, ready_condition, ready_of};
 use serde_json::{Value, json};
 use testkit::{Answer, eventually, wait_for};
 
@@ -78,7 +78,7 @@ async fn failing_providers(cluster: &TestCluster) -> Result<()> {
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"providerRef": {"name": name}, "eventSeverity": "info",
-                     "eventSources": [{"kind": "GitRepository", "name": "*"}, {"kind": "KluctlDeployment", "name": "*"}]},
+                     "eventSources": [{"kind": "GitRepository", "name": "*"}, {"kind": "KluctlDeployment", "name": "*"}, {"kind": "Kustomization", "name": "*"}]},
         });
         cluster.plane.apply(provider).await?;
         cluster.plane.apply(alert).await?;
@@ -125,6 +125,68 @@ async fn failing_deployment(cluster: &TestCluster) -> Result<()> {
     Ok(())
 }
 
+/// Applies Kustomizations whose variables, keys, kubeconfig or objects hold the canary, and which fail.
+async fn failing_kustomizations(cluster: &TestCluster) -> Result<()> {
+    let repo = cluster.git.repo("kustomizations")?;
+    let refused = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused", "namespace": NAMESPACE},
+                         "spec": {"type": "${password}"}});
+    let named = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "Not_A_Name", "namespace": NAMESPACE},
+                       "stringData": {"password": "${password}"}});
+    let encrypted = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "encrypted", "namespace": NAMESPACE},
+                           "data": {"password": "ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]"},
+                           "sops": {"age": [], "mac": CANARY, "version": "3.9.0"}});
+    let plain = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plain", "namespace": NAMESPACE},
+                       "stringData": {"not/a/key": CANARY}});
+    repo.commit(
+        "first",
+        &[
+            ("variables/service.yaml", &refused.to_string()),
+            ("names/secret.yaml", &named.to_string()),
+            ("encrypted/secret.yaml", &encrypted.to_string()),
+            ("plain/secret.yaml", &plain.to_string()),
+            ("remote/secret.yaml", &named.to_string()),
+        ],
+    )?;
+    for (name, data) in [
+        ("variables", json!({"password": CANARY})),
+        (
+            "keys",
+            json!({"bad.agekey": CANARY, "sops.vault-token": CANARY, "bad.asc": CANARY}),
+        ),
+    ] {
+        cluster.plane.apply(secret(name, &data)).await?;
+    }
+    cluster
+        .apply_repository("kustomizations", &repo.url(), "1h")
+        .await?;
+    let variables = json!({"substituteFrom": [{"kind": "Secret", "name": "variables"}]});
+    let keys = json!({"provider": "sops", "secretRef": {"name": "keys"}});
+    let remote = json!({"secretRef": {"name": "remote"}});
+    let all = [
+        ("variables", json!({"postBuild": variables})),
+        ("names", json!({"postBuild": variables})),
+        ("encrypted", json!({"decryption": keys})),
+        ("plain", json!({})),
+        (
+            "remote",
+            json!({"postBuild": variables, "kubeConfig": remote, "timeout": "30s"}),
+        ),
+    ];
+    for (name, spec) in &all {
+        let mut spec = spec.clone();
+        spec["path"] = format!("./{name}").into();
+        cluster.apply_kustomization(name, "kustomizations", spec).await?;
+    }
+    for (name, _) in &all {
+        wait_for(&cluster.kustomizations(), name, "to fail", TIMEOUT, |object| {
+            let ready = object.status.as_ref().and_then(ready_of);
+            ready.is_some_and(|ready| ready.is_false() && !ready.reason.starts_with("Artifact"))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
 /// Returns everything that users without access to Secrets can read.
 async fn readable(cluster: &TestCluster) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
@@ -142,7 +204,13 @@ async fn readable(cluster: &TestCluster) -> Result<Vec<(String, String)>> {
             .kubectl(&["get", "events", "-A", "-o", "yaml"])
             .await?,
     ));
-    for kind in ["gitrepositories", "kluctldeployments", "alerts", "providers"] {
+    for kind in [
+        "gitrepositories",
+        "kluctldeployments",
+        "kustomizations",
+        "alerts",
+        "providers",
+    ] {
         let list: Value =
             serde_json::from_str(&cluster.plane.kubectl(&["get", kind, "-A", "-o", "json"]).await?)?;
         for item in list["items"].as_array().into_iter().flatten() {
@@ -165,6 +233,7 @@ async fn secrets_appear_in_no_log_event_status_or_metric() -> Result<()> {
     failing_providers(&cluster).await?;
     let sources = failing_sources(&cluster).await?;
     failing_deployment(&cluster).await?;
+    failing_kustomizations(&cluster).await?;
     for name in sources {
         wait_for(&cluster.repositories(), name, "to fail", TIMEOUT, |repository| {
             let conditions = repository

@@ -1,6 +1,10 @@
-//! The real `flux` command line as a client of our controllers.
+//! The command lines `weir` and, if it is built, the real `flux` as clients of our controllers.
 
-use std::path::PathBuf;
+mod kustomizations;
+mod manifests;
+mod secrets;
+
+use std::{path::PathBuf, process::Output};
 
 use anyhow::{Context as _, Result, ensure};
 use e2e::cluster::{NAMESPACE, TestCluster};
@@ -8,6 +12,7 @@ use serde_json::json;
 use testkit::{
     Registry, S3Server,
     archive::tar_gz,
+    controller::find_program,
     flux,
     registry::Login,
     s3::{ACCESS_KEY, SECRET_KEY},
@@ -15,28 +20,61 @@ use testkit::{
 };
 use tokio::process::Command;
 
-struct Flux<'a> {
+/// Returns the programs that are tried: ours, and the original if it is in the cache.
+fn programs(tests: &str) -> Result<Vec<PathBuf>> {
+    let mut programs = vec![find_program("weir")?];
+    match flux::find()? {
+        Some(program) => programs.push(program),
+        None => skipped::note(
+            &format!("the flux command line as a client {tests}"),
+            "it isn't built: run make flux-cli",
+        ),
+    }
+    Ok(programs)
+}
+
+/// Returns true for the message about an object that is gone, or that goes while the command waits for it.
+fn is_missing(message: &str) -> bool {
+    message.contains("not found") || message.contains("was deleted")
+}
+
+struct Client<'a> {
     program: PathBuf,
     cluster: &'a TestCluster,
 }
 
-impl Flux<'_> {
+impl Client<'_> {
     async fn run(&self, command: &str) -> Result<String> {
         let (succeeded, printed) = self.try_run(command).await?;
-        ensure!(succeeded, "flux {command}: {printed}");
+        ensure!(succeeded, "{} {command}: {printed}", self.program.display());
         Ok(printed)
     }
 
+    /// Runs a command that has to succeed, and returns its output without messages.
+    async fn run_quietly(&self, command: &str) -> Result<String> {
+        let output = self.output(command).await?;
+        let messages = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{command}: {messages}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
     async fn try_run(&self, command: &str) -> Result<(bool, String)> {
-        let output = Command::new(&self.program)
-            .args(command.split_ascii_whitespace())
-            .args(["--namespace", NAMESPACE, "--timeout", "60s"])
-            .arg("--kubeconfig")
-            .arg(self.cluster.plane.kubeconfig())
-            .output()
-            .await?;
+        let output = self.output(command).await?;
         let printed = [output.stdout, output.stderr].concat();
         Ok((output.status.success(), String::from_utf8(printed)?))
+    }
+
+    async fn output(&self, command: &str) -> Result<Output> {
+        let mut program = Command::new(&self.program);
+        program
+            .args(command.split_ascii_whitespace())
+            .args(["--namespace", NAMESPACE])
+            .arg("--kubeconfig")
+            .arg(self.cluster.plane.kubeconfig());
+        if !command.contains("--timeout") {
+            program.args(["--timeout", "60s"]);
+        }
+        Ok(program.kill_on_drop(true).output().await?)
     }
 
     async fn says(&self, command: &str, texts: &[&str]) -> Result<()> {
@@ -44,7 +82,8 @@ impl Flux<'_> {
         for text in texts {
             ensure!(
                 printed.contains(text),
-                "flux {command}: no {text:?} in\n{printed}"
+                "{} {command}: no {text:?} in\n{printed}",
+                self.program.display()
             );
         }
         Ok(())
@@ -52,15 +91,15 @@ impl Flux<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flux_is_a_client_of_sources_alerts_and_receivers() -> Result<()> {
+async fn clients_use_sources_alerts_and_receivers() -> Result<()> {
     crate::init();
-    let Some(program) = flux::find()? else {
-        skipped::note(
-            "the flux command line as a client",
-            "it isn't built: run make flux-cli",
-        );
-        return Ok(());
-    };
+    for program in programs("of sources, alerts and receivers")? {
+        use_sources_alerts_and_receivers(program).await?;
+    }
+    Ok(())
+}
+
+async fn use_sources_alerts_and_receivers(program: PathBuf) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for name in ["source-controller", "notification-controller"] {
         cluster.start(name, &[]).await?;
@@ -68,7 +107,7 @@ async fn flux_is_a_client_of_sources_alerts_and_receivers() -> Result<()> {
     let repo = cluster.git.repo("client")?;
     let commit = repo.change("first").write("a.yaml", "a: b\n").push()?;
     cluster.apply_secret("hook", json!({"token": "s3cret"})).await?;
-    let flux = Flux {
+    let client = Client {
         program,
         cluster: &cluster,
     };
@@ -76,52 +115,63 @@ async fn flux_is_a_client_of_sources_alerts_and_receivers() -> Result<()> {
     let short = revision.get(..18).context("a revision")?;
     let url = repo.url();
     let create = format!("create source git app --url {url} --branch main --interval 1h");
-    flux.says(
-        &create,
-        &["GitRepository source reconciliation completed", &revision],
-    )
-    .await?;
-    flux.says(
-        "get sources git",
-        &["app", short, "False", "True", "stored artifact for revision"],
-    )
-    .await?;
+    client
+        .says(
+            &create,
+            &["GitRepository source reconciliation completed", &revision],
+        )
+        .await?;
+    client
+        .says(
+            "get sources git",
+            &["app", short, "False", "True", "stored artifact for revision"],
+        )
+        .await?;
     let next = repo.change("second").write("a.yaml", "a: c\n").push()?;
     let next = format!("main@sha1:{next}");
-    flux.says("reconcile source git app", &["fetched revision", &next])
+    client
+        .says("reconcile source git app", &["fetched revision", &next])
         .await?;
-    flux.says("suspend source git app", &["source git suspended"])
+    client
+        .says("suspend source git app", &["source git suspended"])
         .await?;
-    flux.says("get sources all", &["gitrepository/app", "True"])
+    client
+        .says("get sources all", &["gitrepository/app", "True"])
         .await?;
-    flux.says(
-        "resume source git app",
-        &["GitRepository app reconciliation completed", &next],
-    )
-    .await?;
-    flux.says(
-        "export source git app",
-        &["kind: GitRepository", &url, "branch: main"],
-    )
-    .await?;
-    flux.says(
-        "events --for GitRepository/app",
-        &["NewArtifact", "stored artifact for commit 'second'"],
-    )
-    .await?;
+    client
+        .says(
+            "resume source git app",
+            &["GitRepository app reconciliation completed", &next],
+        )
+        .await?;
+    client
+        .says(
+            "export source git app",
+            &["kind: GitRepository", &url, "branch: main"],
+        )
+        .await?;
+    client
+        .says(
+            "events --for GitRepository/app",
+            &["NewArtifact", "stored artifact for commit 'second'"],
+        )
+        .await?;
 
-    flux.says(
-        "create alert-provider chat --type generic --address https://hooks.example.com/x",
-        &["chat is ready"],
-    )
-    .await?;
+    client
+        .says(
+            "create alert-provider chat --type generic --address https://hooks.example.com/x",
+            &["chat is ready"],
+        )
+        .await?;
     let alert = "create alert all --provider-ref chat --event-severity info --event-source GitRepository/*";
-    flux.says(alert, &["all is ready"]).await?;
+    client.says(alert, &["all is ready"]).await?;
     let receiver =
         "create receiver hook --type generic --secret-ref hook --resource GitRepository/app --event ping";
-    flux.says(receiver, &["hook is ready", "generated webhook URL /hook/"])
+    client
+        .says(receiver, &["hook is ready", "generated webhook URL /hook/"])
         .await?;
-    flux.says("reconcile receiver hook", &["Receiver reconciliation completed"])
+    client
+        .says("reconcile receiver hook", &["Receiver reconciliation completed"])
         .await?;
     for (command, text) in [
         ("suspend alert all", "alert suspended"),
@@ -137,52 +187,56 @@ async fn flux_is_a_client_of_sources_alerts_and_receivers() -> Result<()> {
         ("delete alert all --silent", "alert deleted"),
         ("delete source git app --silent", "source git deleted"),
     ] {
-        flux.says(command, &[text]).await?;
+        client.says(command, &[text]).await?;
     }
-    let (succeeded, printed) = flux.try_run("reconcile source git app").await?;
-    ensure!(!succeeded && printed.contains("not found"), "{printed}");
+    let (succeeded, printed) = client.try_run("reconcile source git app").await?;
+    ensure!(!succeeded && is_missing(&printed), "{printed}");
     cluster.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flux_creates_helm_repositories() -> Result<()> {
+async fn clients_create_helm_repositories() -> Result<()> {
     crate::init();
-    let Some(program) = flux::find()? else {
-        skipped::note(
-            "the flux command line as a client",
-            "it isn't built: run make flux-cli",
-        );
-        return Ok(());
-    };
+    for program in programs("of Helm repositories")? {
+        create_helm_repositories(program).await?;
+    }
+    Ok(())
+}
+
+async fn create_helm_repositories(program: PathBuf) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start("source-controller", &[]).await?;
     let server = testkit::WebServer::start()?;
     let index = "apiVersion: v1\nentries:\n  shop:\n  - {name: a, version: 1.0.0, urls: [shop.tgz]}\n";
     server.page("/index.yaml", testkit::Page::Content(index.into()));
-    let flux = Flux {
+    let client = Client {
         program,
         cluster: &cluster,
     };
     let create = format!("create source helm charts --interval 1h --url {}", server.url(""));
-    flux.says(
-        &create,
-        &["HelmRepository source reconciliation completed", "sha256:"],
-    )
-    .await?;
-    flux.says(
-        "get sources helm",
-        &["charts", "True", "stored artifact: revision"],
-    )
-    .await?;
-    flux.says("reconcile source helm charts", &["fetched revision sha256:"])
+    client
+        .says(
+            &create,
+            &["HelmRepository source reconciliation completed", "sha256:"],
+        )
         .await?;
-    flux.says(
-        "create source helm registry --interval 1h --url oci://ghcr.io/org/charts",
-        &["HelmRepository source reconciliation completed"],
-    )
-    .await?;
-    flux.says("get sources helm", &["registry"]).await?;
-    flux.says("export source helm registry", &["type: oci"]).await?;
+    client
+        .says(
+            "get sources helm",
+            &["charts", "True", "stored artifact: revision"],
+        )
+        .await?;
+    client
+        .says("reconcile source helm charts", &["fetched revision sha256:"])
+        .await?;
+    client
+        .says(
+            "create source helm registry --interval 1h --url oci://ghcr.io/org/charts",
+            &["HelmRepository source reconciliation completed"],
+        )
+        .await?;
+    client.says("get sources helm", &["registry"]).await?;
+    client.says("export source helm registry", &["type: oci"]).await?;
     cluster.stop().await
 }
 
@@ -205,66 +259,71 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Creates it as `app`, and returns its revision.
-    async fn create(&self, flux: &Flux<'_>) -> Result<String> {
+    async fn create(&self, client: &Client<'_>) -> Result<String> {
         let command = format!("create source {} app --interval 1h {}", self.command, self.flags);
-        let printed = flux.run(&command).await?;
-        ensure!(printed.contains(self.created), "flux {command}: {printed}");
+        let printed = client.run(&command).await?;
+        ensure!(printed.contains(self.created), "{command}: {printed}");
         let revision = fetched(&printed)?.to_owned();
         let short = revision.get(..12).unwrap_or(&revision);
         let get = format!("get sources {}", self.command);
-        flux.says(&get, &["app", short, "False", "True"]).await?;
+        client.says(&get, &["app", short, "False", "True"]).await?;
         Ok(revision)
     }
 
     /// Reconciles it after a change, suspends and resumes it, exports and deletes it.
-    async fn follow(&self, flux: &Flux<'_>, first: &str) -> Result<()> {
+    async fn follow(&self, client: &Client<'_>, first: &str) -> Result<()> {
         let (command, kind) = (self.command, self.kind);
-        let printed = flux.run(&format!("reconcile source {command} app")).await?;
+        let printed = client.run(&format!("reconcile source {command} app")).await?;
         let next = fetched(&printed)?;
         ensure!(next != first, "{kind} stays at {first}: {printed}");
         let suspended = format!("source {command} suspended");
-        flux.says(&format!("suspend source {command} app"), &[&suspended])
+        client
+            .says(&format!("suspend source {command} app"), &[&suspended])
             .await?;
         let get = format!("get sources {command}");
-        flux.says(&get, &["app", "True"]).await?;
+        client.says(&get, &["app", "True"]).await?;
         let resumed = format!("{kind} app reconciliation completed");
-        flux.says(&format!("resume source {command} app"), &[&resumed, next])
+        client
+            .says(&format!("resume source {command} app"), &[&resumed, next])
             .await?;
-        let listed = flux.run(&get).await?;
+        let listed = client.run(&get).await?;
         ensure!(listed.contains("False"), "it is resumed: {listed}");
         let lower = kind.to_lowercase();
-        flux.says("get sources all", &[&format!("{lower}/app")]).await?;
+        client.says("get sources all", &[&format!("{lower}/app")]).await?;
         let manifest = [&[kind], self.exported].concat();
-        flux.says(&format!("export source {command} app"), &manifest)
+        client
+            .says(&format!("export source {command} app"), &manifest)
             .await?;
-        flux.says(&format!("events --for {kind}/app"), &["Normal"])
+        client
+            .says(&format!("events --for {kind}/app"), &["Normal"])
             .await?;
         let deleted = format!("source {command} deleted");
-        flux.says(&format!("delete source {command} app --silent"), &[&deleted])
+        client
+            .says(&format!("delete source {command} app --silent"), &[&deleted])
             .await?;
-        let gone = flux.try_run(&format!("reconcile source {command} app")).await?;
-        ensure!(!gone.0 && gone.1.contains("not found"), "{}", gone.1);
+        let gone = client.try_run(&format!("reconcile source {command} app")).await?;
+        ensure!(!gone.0 && is_missing(&gone.1), "{}", gone.1);
         Ok(())
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flux_creates_and_follows_buckets_artifacts_and_charts() -> Result<()> {
+async fn clients_create_and_follow_buckets_artifacts_and_charts() -> Result<()> {
     crate::init();
-    let Some(program) = flux::find()? else {
-        skipped::note(
-            "the flux command line as a client",
-            "it isn't built: run make flux-cli",
-        );
-        return Ok(());
-    };
+    for program in programs("of buckets, artifacts and charts")? {
+        create_and_follow_sources(program).await?;
+    }
+    Ok(())
+}
+
+async fn create_and_follow_sources(program: PathBuf) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start("source-controller", &[]).await?;
     let (server, registry) = (
         S3Server::start().await?,
         Registry::start(Login::Anonymous, None).await?,
     );
-    let flux = Flux {
+    let client = Client {
         program,
         cluster: &cluster,
     };
@@ -308,24 +367,25 @@ async fn flux_creates_and_follows_buckets_artifacts_and_charts() -> Result<()> {
         created: "HelmChart source reconciliation completed",
         exported: &["chart: shop.tgz", "kind: Bucket"],
     };
-    let first_bucket = bucket.create(&flux).await?;
-    let first_artifact = artifact.create(&flux).await?;
-    let first_chart = chart_source.create(&flux).await?;
+    let first_bucket = bucket.create(&client).await?;
+    let first_artifact = artifact.create(&client).await?;
+    let first_chart = chart_source.create(&client).await?;
     ensure!(first_chart == "1.0.0", "{first_chart}");
 
     push("a: 2").await?;
-    artifact.follow(&flux, &first_artifact).await?;
+    artifact.follow(&client, &first_artifact).await?;
     server.put("charts", &[("shop.tgz", chart("1.1.0"))]).await?;
-    flux.says(
-        "reconcile source chart app --with-source",
-        &[
-            "annotating Bucket app",
-            "annotating HelmChart app",
-            "fetched revision 1.1.0",
-        ],
-    )
-    .await?;
-    chart_source.follow(&flux, &first_chart).await?;
-    bucket.follow(&flux, &first_bucket).await?;
+    client
+        .says(
+            "reconcile source chart app --with-source",
+            &[
+                "annotating Bucket app",
+                "annotating HelmChart app",
+                "fetched revision 1.1.0",
+            ],
+        )
+        .await?;
+    chart_source.follow(&client, &first_chart).await?;
+    bucket.follow(&client, &first_bucket).await?;
     cluster.stop().await
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use e2e::{
     cluster::{CONTROLLERS, TestCluster, root},
-    demo::{boxed, eras, shop::example},
+    demo::{boxed, eras, mesh, shop::example},
     report::Report,
 };
 
@@ -73,6 +73,19 @@ async fn v1beta2_reads_as_in_2022() -> Result<()> {
         .await?;
     assert!(shown.contains("deploy: ok, prune: ok, validate: ok"), "{shown}");
     assert!(shown.contains("Reconciliation finished in"), "{shown}");
+    cluster.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kustomizations_of_2021_deploy_a_mesh_and_an_app_in_their_order() -> Result<()> {
+    crate::init();
+    let mut cluster = TestCluster::bare().await?;
+    for name in ["source-controller", "kustomize-controller"] {
+        cluster.start(name, &[]).await?;
+    }
+    let mut report = Report::silent();
+    let played = boxed(|| mesh::play(&mut report, &cluster)).await;
+    assert!(played.is_ok() && report.all_passed(), "{}", report.table());
     cluster.stop().await
 }
 

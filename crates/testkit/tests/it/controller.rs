@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Controller, controller::Launch};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 fn launch() -> Launch {
     Controller::named("source-controller")

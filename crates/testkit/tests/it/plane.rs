@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube::Api;
 use testkit::{ControlPlane, Options, eventually, wait_for};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 const WORKLOAD: &str = r#"
 apiVersion: apps/v1

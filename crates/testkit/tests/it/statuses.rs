@@ -9,7 +9,7 @@ use kube::{
 use serde_json::json;
 use testkit::{ControlPlane, Controller, FaultProxy, eventually};
 
-const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+const TIMEOUT: std::time::Duration = testkit::WAIT_TIMEOUT;
 
 /// A source in a namespace that a controller watches alone.
 struct Source {

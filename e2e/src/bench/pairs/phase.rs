@@ -110,10 +110,8 @@ fn count(entries: &[Entry]) -> (BTreeMap<(String, String), usize>, usize) {
 /// Returns the CPU times so far of the running controllers, the components of the control plane, the Git server and this program.
 fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
     let mut times = CpuTimes::new();
-    for &name in CONTROLLERS {
-        if let Some(controller) = cluster.find(name) {
-            times.insert(name.to_owned(), controller.usage()?.cpu);
-        }
+    for controller in &cluster.controllers {
+        times.insert(controller.name().to_owned(), controller.usage()?.cpu);
     }
     for name in COMPONENTS {
         times.insert(name.to_owned(), cluster.plane.usage(name)?.cpu);

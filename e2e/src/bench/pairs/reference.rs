@@ -17,7 +17,6 @@ use crate::cluster::{NAMESPACE, TestCluster};
 
 const SOURCE: [&str; 3] = ["source.toolkit.fluxcd.io", "v1", "GitRepository"];
 const EVENT: [&str; 3] = ["", "v1", "Event"];
-const DEPLOYMENT: [&str; 3] = ["flux.kluctl.io", "v1alpha1", "KluctlDeployment"];
 
 type Key = (String, String);
 
@@ -32,9 +31,9 @@ pub(super) struct Written {
 
 impl Written {
     /// Reads statuses and events since the end of the phase before; in all, if there was none.
-    pub(super) async fn since(before: &Self, cluster: &TestCluster) -> Result<Self> {
+    pub(super) async fn since(before: &Self, cluster: &TestCluster, load: Load) -> Result<Self> {
         let mut written = Self::default();
-        for kind in [SOURCE, DEPLOYMENT] {
+        for kind in [SOURCE, load.deployer.kind()] {
             for object in listed(cluster, kind).await? {
                 let status = object.data.get("status").cloned().unwrap_or_default();
                 let key = (kind[2].to_owned(), object.name_any());
@@ -84,7 +83,7 @@ fn involved(event: &DynamicObject) -> Option<Key> {
 /// Creates all pairs with their objects, with the statuses and events that the controllers wrote.
 pub(super) async fn create_all(cluster: &TestCluster, load: Load, written: &Written) -> Result<Phase> {
     let phase = InProgress::now(cluster)?;
-    for_all(load, |index| create(cluster, load, index, written)).await?;
+    for_all(load.pairs, |index| create(cluster, load, index, written)).await?;
     phase.end(cluster)
 }
 
@@ -96,15 +95,15 @@ pub(super) async fn push_all(
     written: &Written,
 ) -> Result<Phase> {
     let phase = InProgress::now(cluster)?;
-    for_all(load, |index| change(cluster, load, index, number, written)).await?;
+    for_all(load.pairs, |index| change(cluster, load, index, number, written)).await?;
     phase.end(cluster)
 }
 
-pub(super) async fn for_all<F>(load: Load, step: impl Fn(usize) -> F) -> Result<()>
+pub(super) async fn for_all<F>(count: usize, step: impl Fn(usize) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
-    stream::iter((0..load.pairs).map(step))
+    stream::iter((0..count).map(step))
         .buffer_unordered(CONCURRENT_REQUESTS)
         .try_collect::<Vec<()>>()
         .await?;
@@ -112,13 +111,15 @@ where
 }
 
 async fn create(cluster: &TestCluster, load: Load, index: usize, written: &Written) -> Result<()> {
-    let name = project::name(index);
-    cluster
-        .apply_repository(&name, "http://git.invalid/x", "1h")
-        .await?;
-    let spec = json!({"interval": "1h", "target": "only"});
-    cluster.apply_deployment(&name, &name, spec).await?;
-    write(cluster, &name, &project::objects(load, index, 1), written).await
+    if index < load.sources() {
+        let name = project::name(index);
+        cluster
+            .apply_repository(&name, "http://git.invalid/x", "1h")
+            .await?;
+        tell(cluster, SOURCE, &name, written).await?;
+    }
+    load.apply(cluster, index).await?;
+    write(cluster, load, index, 1, written).await
 }
 
 async fn change(
@@ -128,22 +129,19 @@ async fn change(
     number: u32,
     written: &Written,
 ) -> Result<()> {
-    let requested = project::announcement(number);
-    let (name, params) = (project::name(index), PatchParams::default());
-    let source = of(cluster, SOURCE, NAMESPACE);
-    source.patch(&name, &params, &Patch::Merge(&requested)).await?;
-    write(
-        cluster,
-        &name,
-        &project::objects(load, index, number + 1),
-        written,
-    )
-    .await
+    if index < load.sources() {
+        let requested = project::announcement(number);
+        let (name, params) = (project::name(index), PatchParams::default());
+        let source = of(cluster, SOURCE, NAMESPACE);
+        source.patch(&name, &params, &Patch::Merge(&requested)).await?;
+        tell(cluster, SOURCE, &name, written).await?;
+    }
+    write(cluster, load, index, number + 1, written).await
 }
 
-async fn write(cluster: &TestCluster, name: &str, objects: &[Value], written: &Written) -> Result<()> {
-    tell(cluster, SOURCE, name, written).await?;
-    for object in objects {
+/// Writes the objects of a deployment, its status and its Events.
+async fn write(cluster: &TestCluster, load: Load, index: usize, value: u32, written: &Written) -> Result<()> {
+    for object in &project::objects(load, index, value) {
         let text = |pointer: &str| {
             let found = object.pointer(pointer).and_then(Value::as_str);
             found.unwrap_or_default().to_owned()
@@ -157,7 +155,7 @@ async fn write(cluster: &TestCluster, name: &str, objects: &[Value], written: &W
         api.patch(&text("/metadata/name"), &params, &Patch::Apply(object))
             .await?;
     }
-    tell(cluster, DEPLOYMENT, name, written).await
+    tell(cluster, load.deployer.kind(), &project::name(index), written).await
 }
 
 async fn tell(cluster: &TestCluster, kind: [&str; 3], name: &str, written: &Written) -> Result<()> {

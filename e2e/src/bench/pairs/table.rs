@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use super::{Figures, Load, Phase, phase::GIT_SERVER};
+use super::{Deployer, Figures, Load, Phase, phase::GIT_SERVER};
 use crate::bench::measure::mebibytes;
 
 pub(super) fn title(load: Load) -> String {
@@ -11,7 +11,18 @@ pub(super) fn title(load: Load) -> String {
         3 => "a ConfigMap, a Service and a Deployment each".to_owned(),
         more => format!("{more} ConfigMaps each"),
     };
-    format!("{} pairs with {objects}", load.pairs)
+    match (load.deployer, load.one_source) {
+        (Deployer::KluctlDeployment, _) => format!("{} pairs with {objects}", load.pairs),
+        (Deployer::Kustomization, true) => {
+            format!("{} Kustomizations of one source with {objects}", load.pairs)
+        }
+        (Deployer::Kustomization, false) => {
+            format!(
+                "{} pairs of GitRepository and Kustomization with {objects}",
+                load.pairs
+            )
+        }
+    }
 }
 
 fn processors() -> u32 {
@@ -32,6 +43,12 @@ fn times(phases: &[Phase]) -> String {
 }
 
 impl Figures {
+    /// Returns the fastest times of creations and pushes, and the time of a reconciliation without a change, in seconds.
+    pub(crate) fn times(&self) -> [f64; 3] {
+        let [created, pushed] = [&self.created, &self.pushed].map(|phases| fastest(phases).time);
+        [created, pushed, self.unchanged.time].map(|time| time.as_secs_f64())
+    }
+
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!("\n{}\n", title(self.load));

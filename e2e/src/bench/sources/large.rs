@@ -33,7 +33,7 @@ struct First {
 pub(super) async fn measure() -> Result<String> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start(NAME, &[]).await?;
-    let one = Load { pairs: 1, objects: 1 };
+    let one = Load::kluctl(1, 1);
     let small = project::repository(&cluster, one, 0)?;
     let files = lend(&cluster, "files", &generated::files()?)?;
     let history = lend(&cluster, "history", &generated::history()?)?;

@@ -35,10 +35,7 @@ pub(super) async fn measure(objects: usize) -> Result<String> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start(NAME, &[]).await?;
     let empty = cluster.controller(NAME)?.usage()?;
-    let load = Load {
-        pairs: objects,
-        objects: 1,
-    };
+    let load = Load::kluctl(objects, 1);
     let repos: Vec<Repo> = (0..objects)
         .map(|index| project::repository(&cluster, load, index))
         .collect::<Result<_>>()?;
