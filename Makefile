@@ -6,7 +6,7 @@ CONTROLLERS := $(notdir $(wildcard crates/*-controller))
 # The programs that the demo and its relatives play with. With BIN=target/debug they are those of the tests, which are compiled anyway.
 BIN := target/release
 # All builds compile with the features of the same crates, whatever programs they make: other features would compile dependencies again.
-RELEASE = $(CARGO) build --release --locked --workspace --exclude xtask
+RELEASE = $(CARGO) build --release --locked --workspace --exclude xtask --exclude dist
 DEBUG = $(CARGO) build --locked --workspace --all-targets
 # Generated files, structural checks and test runs.
 XTASK := target/debug/xtask
@@ -202,9 +202,45 @@ bench-events: control-plane ## Measure the notification-controller with 10,000 e
 bench-sources: control-plane ## Measure the source-controller beside Git and nginx (OBJECTS=1,50,200,1000 ONLY=many,large,serving)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-sources $(if $(OBJECTS),--objects $(OBJECTS)) $(if $(ONLY),--only $(ONLY))
 
+.PHONY: bench-kustomizations
+bench-kustomizations: control-plane ## Measure Kustomizations beside Flux's controller, if it is built, and the API server alone (LOADS=50,200,1x1500,200@1 ROUNDS=3)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kustomizations $(if $(LOADS),--loads $(LOADS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 .PHONY: bench
-bench: control-plane bench-kustomize bench-helm bench-kluctl bench-gitops bench-events bench-sources ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
+bench: control-plane bench-kustomize bench-helm bench-kluctl bench-gitops bench-events bench-sources bench-kustomizations ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench $(if $(PAIRS),--pairs $(PAIRS))
+
+# Static programs for the images. cargo-zigbuild links and compiles C for other machines with zig; both come from PyPI, pinned by digest.
+DIST_TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+DIST_CARGO := $(CARGO) zigbuild
+ZIG := $(WEIR_CACHE_DIR)/tools/zig-$(shell sha256sum hack/zig/requirements.txt | cut -c1-12)
+$(ZIG)/installed:
+	@echo "installing zig and cargo-zigbuild into the cache (400 MB, once)"
+	python3 -m venv --clear $(ZIG)
+	$(ZIG)/bin/pip install --quiet --require-hashes --only-binary :all: --requirement hack/zig/requirements.txt
+	@touch $@
+
+.PHONY: dist-programs
+dist-programs: $(if $(findstring zigbuild,$(DIST_CARGO)),$(ZIG)/installed)
+	@PATH="$(ZIG)/bin:$$PATH" hack/static.sh "$(DIST_TARGETS)" $(DIST_CARGO) --release --locked --workspace --exclude xtask --exclude dist \
+	  $(addprefix --bin ,$(CONTROLLERS) weir)
+
+.PHONY: dist
+dist: dist-programs ## Write the files of a release into target/dist (DIST_TARGETS="TRIPLE TRIPLE" REGISTRY=HOST/PATH SOURCE=URL)
+	$(CARGO) build -q --locked --workspace --bin dist
+	rm -rf target/dist
+	target/debug/dist build --out target/dist $(foreach target,$(DIST_TARGETS),--programs target/$(target)/release) \
+	  --time "$$(git log -1 --format=%ct)" --revision "$$(git rev-parse HEAD)" \
+	  $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(SOURCE),--source "$(SOURCE)")
+
+.PHONY: dist-demo
+dist-demo: ## Play the demo with the programs of the images in target/dist, as their user and with a read-only root
+	@[ -f target/dist/checksums.txt ] || { echo "there are no images in target/dist: run make dist first"; exit 1; }
+	$(CARGO) build -q --locked --workspace --bin dist --bin e2e --bin testkit
+	target/debug/testkit build
+	rm -rf target/images
+	target/debug/dist unpack --dir target/dist --out target/images
+	@hack/image-demo.sh target/debug target/images
 
 .PHONY: clean
 clean: ## Remove build output (the cache of the control plane stays)
