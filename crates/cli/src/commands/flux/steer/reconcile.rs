@@ -259,8 +259,13 @@ impl Waiting {
         Ok(success(self.kind, &object))
     }
 
+    /// Decides about a live object. flux takes the answer to any request, also to an earlier one that its user did not wait for.
     fn judge(&self, object: &Value, now: Timestamp) -> Progress {
-        match handled(object) == self.before.as_deref() {
+        let handled = handled(object);
+        let newest = object
+            .pointer(&["metadata", "annotations", REQUESTED_AT])
+            .and_then(Value::as_str);
+        match handled == self.before.as_deref() || newest.is_some_and(|newest| handled != Some(newest)) {
             true => Progress::Waiting(String::new()),
             false => ready::computed(object, now),
         }
@@ -337,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_handled_request_is_an_answer() {
+    fn handled_request_is_an_answer_unless_a_newer_one_is_pending() {
         let judged = |before, object: &Value| waiting(before).judge(object, Timestamp::UNIX_EPOCH);
         let none = Progress::Waiting(String::new());
         assert_eq!(judged(None, &object(None, "True")), none);
@@ -347,6 +352,15 @@ mod tests {
             judged(Some("1"), &object(Some("2"), "False")),
             Progress::Waiting("m".to_owned())
         );
+        let requested = |newest: &str| {
+            let annotations = Map::from([(REQUESTED_AT, newest)]);
+            let mut object = object(Some("2"), "True");
+            let metadata = object.get_mut("metadata").and_then(Value::as_map_mut).unwrap();
+            metadata.insert("annotations", annotations);
+            object
+        };
+        assert_eq!(judged(Some("1"), &requested("2")), Progress::Ready);
+        assert_eq!(judged(Some("1"), &requested("3")), none);
     }
 
     #[test]
