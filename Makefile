@@ -50,12 +50,12 @@ demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXA
 
 .PHONY: test
 # With CONFORMANCE=1, the tests with recordings of the originals do all that `make conformance` does.
-test: xtask ## Run all tests (with a real control plane) side by side, and list the slowest and those that were skipped (LANES=2 THREADS=3 CRATE=name)
+test: xtask ## Run all tests (with a real control plane) side by side, and list the slowest and those that were skipped (LANES=2 THREADS=3 CRATE=name SKIP=part)
 	@rm -rf target/skipped; failed=0; \
 	  $(if $(CONFORMANCE),WEIR_CHARTS=1) $(XTASK) test $(TEST_OPTIONS) $(if $(CONFORMANCE),--show recorded) || failed=$$?; \
 	  if [ -d target/skipped ]; then echo "skipped:"; sed 's/^/  /' target/skipped/*; else echo "skipped: nothing"; fi; \
 	  exit $$failed
-TEST_OPTIONS = $(if $(LANES),--lanes $(LANES)) $(if $(THREADS),--threads $(THREADS)) $(addprefix --crate ,$(CRATE))
+TEST_OPTIONS = $(if $(LANES),--lanes $(LANES)) $(if $(THREADS),--threads $(THREADS)) $(addprefix --crate ,$(CRATE)) $(addprefix --skip ,$(SKIP))
 
 .PHONY: stress
 stress: xtask ## Run each suite ten times beside two busy loops, and name what failed (TIMES=10 CRATE=name)
