@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Timeout of a start or a graceful end on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 /// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]

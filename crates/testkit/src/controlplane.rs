@@ -44,8 +44,7 @@ const COMPONENTS: [&str; 5] = [
     "kube-scheduler",
     "kwok",
 ];
-/// Timeout of the API server's start on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {

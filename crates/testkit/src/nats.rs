@@ -22,7 +22,7 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 60,
 };
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 /// The user who may subscribe to everything.
 const READER: &str = "reader";
 

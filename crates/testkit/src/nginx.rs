@@ -18,7 +18,7 @@ use crate::{
 
 /// The system's own server.
 const INSTALLED: &str = "/usr/sbin/nginx";
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 /// A running nginx with as many workers as there are processors; dropping it ends it.
 #[derive(Debug)]

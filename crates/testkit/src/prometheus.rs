@@ -21,7 +21,7 @@ static RECIPE: Recipe = Recipe {
     tags: "remove_all_sd,enable_kubernetes_sd",
     seconds: 150,
 };
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 pub type Sample = (BTreeMap<String, String>, f64);
 

@@ -28,7 +28,7 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 90,
 };
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 pub const USER: &str = "me";
 pub const PASSWORD: &str = "s3cret";

@@ -21,7 +21,7 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 10,
 };
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 /// The access key of a server that checks signatures.
 pub const ACCESS_KEY: &str = "weir-access-key";

@@ -28,7 +28,7 @@ const INSTALLED: &str = "/usr/sbin/sshd";
 
 const HOST_KEYS: [&str; 3] = ["ed25519", "ecdsa", "rsa"];
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 #[derive(Debug, Clone)]
 pub struct SshKeyPair {

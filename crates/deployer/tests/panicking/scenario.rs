@@ -26,7 +26,7 @@ const MAX_RETRY: Duration = Duration::from_secs(1);
 /// Number of points in the middle of a pass to panic at.
 const PLACES: f64 = 12.0;
 /// Timeout of every wait, for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 /// A controller, and objects of one kind that deploy a ConfigMap each from one source.
 pub(crate) trait Subject {

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use crate::wait::{eventually, wait_for};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 const ADMIN: &str = "testkit";
 
 /// Adds a node for Pods to run on and a storage class for claims, and waits until Pods can be placed.
