@@ -28,6 +28,7 @@ use crate::{Digest, Error, Storage, hashes::DirectoryHashes, storage::Verdict};
 use cache::Cache;
 use client::StorageClient;
 use directories::HashesCache;
+use tarball::Tarball;
 use unpack::Select;
 
 /// Unpacks a tarball that may be hostile into the new directory `root`, which no entry leaves. Returns the bytes of its files.
@@ -151,11 +152,13 @@ impl ArtifactCache {
     ) -> Result<Arc<Unpacked>, Error> {
         let digest = declared_digest(artifact)?;
         let url = self.client.url(&artifact.url)?;
-        self.cache
-            .get_or_make(&digest, || {
-                self.make((&url, &artifact.path), &digest, deadline, cancel)
-            })
-            .await
+        let make = || async {
+            let tarball = self
+                .download((&url, &artifact.path), &digest, deadline, cancel)
+                .await?;
+            self.unpack(tarball, &digest).await
+        };
+        self.cache.get_or_make(&digest, make).await
     }
 
     /// Downloads and verifies an artifact again, though its files may be known, and returns these: its status has another URL than before.
@@ -169,14 +172,12 @@ impl ArtifactCache {
         cancel: &CancellationToken,
     ) -> Result<Arc<Unpacked>, Error> {
         let digest = declared_digest(artifact)?;
-        let wanted = download::Wanted {
-            url: &self.client.url(&artifact.url)?,
-            digest: &digest,
-            limit: self.limits.download_bytes,
-            path: &artifact.path,
-        };
-        drop(download::download(&self.client, &self.cache, &wanted, deadline, cancel).await?);
-        self.fetch(artifact, deadline, cancel).await
+        let url = self.client.url(&artifact.url)?;
+        let tarball = self
+            .download((&url, &artifact.path), &digest, deadline, cancel)
+            .await?;
+        let unpack = || self.unpack(tarball, &digest);
+        self.cache.get_or_make(&digest, unpack).await
     }
 
     /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within
@@ -190,20 +191,23 @@ impl ArtifactCache {
         self.cache.usage()
     }
 
-    async fn make(
+    async fn download(
         &self,
         (url, path): (&SafeUrl, &str),
         digest: &Digest,
         deadline: Duration,
         cancel: &CancellationToken,
-    ) -> Result<Unpacked, Error> {
+    ) -> Result<Tarball, Error> {
         let wanted = download::Wanted {
             url,
             digest,
             limit: self.limits.download_bytes,
             path,
         };
-        let tarball = download::download(&self.client, &self.cache, &wanted, deadline, cancel).await?;
+        download::download(&self.client, &self.cache, &wanted, deadline, cancel).await
+    }
+
+    async fn unpack(&self, tarball: Tarball, digest: &Digest) -> Result<Unpacked, Error> {
         let (cache, limits, digest) = (Arc::clone(&self.cache), self.limits.clone(), digest.clone());
         let unpacked = tokio::task::spawn_blocking(move || tarball.unpack(digest, &cache, &limits));
         unpacked
