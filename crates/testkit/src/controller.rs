@@ -21,12 +21,10 @@ use crate::{
     process::{Group, Identity, Usage},
     progress::say,
     statuses::StatusCheck,
-    wait::eventually,
+    wait::{WAIT_TIMEOUT, eventually},
 };
 
 /// Timeout of a start or a graceful end on a busy machine.
-pub(crate) const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 /// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
@@ -204,7 +202,7 @@ impl Controller {
     /// Waits until it has ended by itself, and returns its exit status.
     pub async fn exit(&self) -> Result<ExitStatus> {
         let what = format!("{} to end", self.name);
-        eventually(&what, TIMEOUT, || async {
+        eventually(&what, WAIT_TIMEOUT, || async {
             self.group.exited(&self.name).context("it still runs")
         })
         .await
@@ -214,7 +212,7 @@ impl Controller {
     pub async fn restart(&mut self) -> Result<()> {
         ensure!(!self.is_running(), "{} still runs", self.name);
         self.spawn()?;
-        self.wait_ready(TIMEOUT).await
+        self.wait_ready(WAIT_TIMEOUT).await
     }
 
     fn spawn(&mut self) -> Result<()> {

@@ -14,7 +14,6 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -27,6 +26,7 @@ use crate::{
     ports::free_address,
     process::{Group, Identity, Usage, sweep},
     statuses,
+    wait::WAIT_TIMEOUT,
 };
 use binaries::Binaries;
 use components::Setup;
@@ -44,8 +44,6 @@ const COMPONENTS: [&str; 5] = [
     "kube-scheduler",
     "kwok",
 ];
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// If true, the audit log also holds request bodies, except of Secrets.
@@ -332,7 +330,7 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
 
 async fn listening(group: &Group, address: SocketAddr) -> Result<()> {
     group
-        .eventually("etcd", TIMEOUT, || async move {
+        .eventually("etcd", WAIT_TIMEOUT, || async move {
             Ok(tokio::net::TcpStream::connect(address).await.map(|_| ())?)
         })
         .await
@@ -340,7 +338,7 @@ async fn listening(group: &Group, address: SocketAddr) -> Result<()> {
 
 async fn answering(group: &Group, client: &Client) -> Result<()> {
     group
-        .eventually("the API server", TIMEOUT, || async {
+        .eventually("the API server", WAIT_TIMEOUT, || async {
             let request = http::Request::get("/readyz").body(Vec::new())?;
             client.request_text(request).await?;
             Ok(())

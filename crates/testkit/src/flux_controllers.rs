@@ -120,7 +120,7 @@ impl FluxController {
         for kind in self.kinds {
             let what = format!("the controller of kind {kind} to know all objects");
             controller
-                .wait_log(&what, crate::controller::TIMEOUT, |entry| {
+                .wait_log(&what, crate::WAIT_TIMEOUT, |entry| {
                     entry["msg"] == "Starting workers" && entry["controller"] == *kind
                 })
                 .await?;

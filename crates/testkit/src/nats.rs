@@ -1,6 +1,6 @@
 //! A real NATS server, and a subscriber.
 
-use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::{
@@ -13,6 +13,7 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
+    wait::WAIT_TIMEOUT,
 };
 
 static RECIPE: Recipe = Recipe {
@@ -22,7 +23,6 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 60,
 };
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 /// The user who may subscribe to everything.
 const READER: &str = "reader";
 
@@ -71,7 +71,7 @@ impl NatsServer {
         let path = group.write("nats.conf", &text)?;
         group.spawn("nats", Command::new(program).arg("-c").arg(&path))?;
         group
-            .eventually("the NATS server to answer", TIMEOUT, || async {
+            .eventually("the NATS server to answer", WAIT_TIMEOUT, || async {
                 TcpStream::connect(address).await?;
                 Ok(())
             })
@@ -103,7 +103,7 @@ impl NatsServer {
 impl NatsMessages {
     async fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(TIMEOUT, self.0.read_line(&mut line));
+        let read = tokio::time::timeout(WAIT_TIMEOUT, self.0.read_line(&mut line));
         ensure!(
             read.await.context("the server says nothing")?? > 0,
             "the server went away"

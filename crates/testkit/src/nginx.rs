@@ -14,12 +14,11 @@ use crate::{
     debian::packages,
     ports::free_address,
     process::{Group, Identity, Usage},
+    wait::WAIT_TIMEOUT,
 };
 
 /// The system's own server.
 const INSTALLED: &str = "/usr/sbin/nginx";
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 /// A running nginx with as many workers as there are processors; dropping it ends it.
 #[derive(Debug)]
 pub struct Nginx {
@@ -48,7 +47,7 @@ impl Nginx {
         command.args(["-c", &file, "-e", "stderr", "-p"]).arg(group.dir());
         let master = group.spawn("nginx", &mut command)?;
         group
-            .eventually("nginx to answer", TIMEOUT, || async move {
+            .eventually("nginx to answer", WAIT_TIMEOUT, || async move {
                 tokio::net::TcpStream::connect(address).await?;
                 Ok(())
             })

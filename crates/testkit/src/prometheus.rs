@@ -10,7 +10,7 @@ use crate::{
     http,
     ports::free_address,
     process::{Group, Identity},
-    wait::eventually,
+    wait::{WAIT_TIMEOUT, eventually},
 };
 
 static RECIPE: Recipe = Recipe {
@@ -21,8 +21,6 @@ static RECIPE: Recipe = Recipe {
     tags: "remove_all_sd,enable_kubernetes_sd",
     seconds: 150,
 };
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 pub type Sample = (BTreeMap<String, String>, f64);
 
 #[derive(Debug)]
@@ -62,7 +60,7 @@ impl Prometheus {
         let client = http::client(None)?;
         let url = format!("http://{address}/-/ready");
         group
-            .eventually("Prometheus to be ready", TIMEOUT, || async {
+            .eventually("Prometheus to be ready", WAIT_TIMEOUT, || async {
                 client.get(&url).send().await?.error_for_status()?;
                 Ok(())
             })

@@ -3,7 +3,7 @@
 pub(crate) mod signer;
 mod tokens;
 
-use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Client, RequestBuilder, header};
@@ -16,6 +16,7 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
+    wait::WAIT_TIMEOUT,
 };
 use tokens::Tokens;
 
@@ -28,8 +29,6 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 90,
 };
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 pub const USER: &str = "me";
 pub const PASSWORD: &str = "s3cret";
 /// Identity token of [`USER`], used instead of the password; only for [`Login::Token`].
@@ -86,7 +85,7 @@ impl Registry {
         };
         let answers = this
             .group
-            .eventually("the registry to answer", TIMEOUT, || async {
+            .eventually("the registry to answer", WAIT_TIMEOUT, || async {
                 this.client.get(this.url("")).send().await?;
                 Ok(())
             });

@@ -1,6 +1,6 @@
 //! A real S3-compatible server: `rclone serve s3`.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command};
 
 use anyhow::{Result, ensure};
 use reqwest::{Client, Method};
@@ -12,6 +12,7 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
+    wait::WAIT_TIMEOUT,
 };
 
 static RECIPE: Recipe = Recipe {
@@ -21,8 +22,6 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 10,
 };
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
-
 /// The access key of a server that checks signatures.
 pub const ACCESS_KEY: &str = "weir-access-key";
 pub const SECRET_KEY: &str = "s3cret-of-the-bucket";
@@ -92,7 +91,7 @@ impl S3Server {
         };
         let answers = this
             .group
-            .eventually("the S3 server to answer", TIMEOUT, || async {
+            .eventually("the S3 server to answer", WAIT_TIMEOUT, || async {
                 this.client.get(this.url("-/requests")).send().await?;
                 tokio::net::TcpStream::connect(this.address).await?;
                 Ok(())

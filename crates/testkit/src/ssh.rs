@@ -18,6 +18,7 @@ use crate::{
     debian::{find, packages, run},
     ports::free_address,
     process::{Group, Identity},
+    wait::WAIT_TIMEOUT,
 };
 
 /// User and group that the server runs as if the tests are run by root: sshd of root needs an installation.
@@ -27,8 +28,6 @@ const UNPRIVILEGED: u32 = 54_321;
 const INSTALLED: &str = "/usr/sbin/sshd";
 
 const HOST_KEYS: [&str; 3] = ["ed25519", "ecdsa", "rsa"];
-
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 
 #[derive(Debug, Clone)]
 pub struct SshKeyPair {
@@ -148,7 +147,11 @@ impl SshServer {
                 "sshd has ended: {}",
                 self.log()
             );
-            ensure!(begin.elapsed() < TIMEOUT, "sshd does not answer: {}", self.log());
+            ensure!(
+                begin.elapsed() < WAIT_TIMEOUT,
+                "sshd does not answer: {}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -273,7 +276,7 @@ impl SshAgent {
         // The socket is there before the agent listens.
         while UnixStream::connect(&socket).is_err() {
             ensure!(
-                begin.elapsed() < TIMEOUT,
+                begin.elapsed() < WAIT_TIMEOUT,
                 "ssh-agent: {}",
                 group.tail("ssh-agent")
             );

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Addresses, Controller, TIMEOUT};
+use super::{Addresses, Controller};
 use crate::{
     ControlPlane,
     controlplane::CONTEXT,
@@ -15,6 +15,7 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     statuses::StatusCheck,
+    wait::WAIT_TIMEOUT,
 };
 
 /// Length of the leases of [`SHORT_LEASE`].
@@ -155,7 +156,7 @@ impl Launch {
     /// Starts it and waits until it is ready.
     pub async fn start(self) -> Result<Controller> {
         let controller = self.spawn()?;
-        controller.wait_ready(TIMEOUT).await?;
+        controller.wait_ready(WAIT_TIMEOUT).await?;
         Ok(controller)
     }
 

@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, path::Path, process::Command};
 
 use super::{binaries::Binaries, credentials::Credentials};
-use crate::ports;
 
 /// The file that says where forwarded ports lead.
 pub(crate) const FORWARDS: &str = "port-forward.yaml";
@@ -25,10 +24,6 @@ impl Setup<'_> {
             .env("HOME", self.dir.join("tmp"))
             .env_remove("KUBECONFIG")
             .current_dir(self.dir);
-        if ports::lane().is_some() {
-            // Processors are scarce while tests run side by side, memory is not.
-            command.env("GOGC", "400");
-        }
         command
     }
 

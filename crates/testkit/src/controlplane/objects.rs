@@ -1,9 +1,6 @@
 //! Objects of a control plane: those that exist from its start, and those that tests create.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use futures::future::try_join_all;
@@ -24,9 +21,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::ControlPlane;
-use crate::wait::{eventually, wait_for};
+use crate::wait::{WAIT_TIMEOUT, eventually, wait_for};
 
-const TIMEOUT: Duration = crate::WAIT_TIMEOUT;
 const ADMIN: &str = "testkit";
 
 /// Adds a node for Pods to run on and a storage class for claims, and waits until Pods can be placed.
@@ -36,12 +32,18 @@ pub(super) async fn furnish(client: &Client) -> Result<()> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     tokio::try_join!(create(&nodes, node()), create(&classes, storage_class()))?;
     tokio::try_join!(
-        wait_for(&nodes, "node-1", "the node to take Pods", TIMEOUT, takes_pods),
+        wait_for(
+            &nodes,
+            "node-1",
+            "the node to take Pods",
+            WAIT_TIMEOUT,
+            takes_pods
+        ),
         wait_for(
             &accounts,
             "default",
             "the default service account",
-            TIMEOUT,
+            WAIT_TIMEOUT,
             |_| true
         ),
     )?;
@@ -125,7 +127,7 @@ impl ControlPlane {
             &accounts,
             "default",
             "the default service account",
-            TIMEOUT,
+            WAIT_TIMEOUT,
             |_| true,
         )
         .await?;
@@ -189,7 +191,7 @@ impl ControlPlane {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let served = names.iter().map(|name| async {
             let what = "the API server to serve the CRD";
-            let crd = wait_for(&crds, name, what, TIMEOUT, is_served).await?;
+            let crd = wait_for(&crds, name, what, WAIT_TIMEOUT, is_served).await?;
             watchable(&client, &crd).await
         });
         try_join_all(served).await?;
@@ -238,7 +240,7 @@ impl ControlPlane {
             },
             ..TokenRequest::default()
         };
-        let answer = eventually("a service account token", TIMEOUT, || async {
+        let answer = eventually("a service account token", WAIT_TIMEOUT, || async {
             Ok(accounts
                 .create_token_request(name, &PostParams::default(), &request)
                 .await?)
@@ -259,7 +261,7 @@ async fn watchable(client: &Client, crd: &CustomResourceDefinition) -> Result<()
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     // Without a limit, and of any version, lists come from the cache alone.
     let from_cache = ListParams::default().match_any();
-    eventually("the API server to watch a kind", TIMEOUT, || async {
+    eventually("the API server to watch a kind", WAIT_TIMEOUT, || async {
         api.list_metadata(&from_cache).await?;
         Ok(())
     })
