@@ -9,8 +9,8 @@ pub use alert::{
 };
 pub use provider::{Provider, ProviderSpec, ProviderStatus, definition as provider_definition};
 pub use receiver::{
-    OidcProvider, OidcValidation, OidcVariable, Receiver, ReceiverResource, ReceiverSpec, ReceiverStatus,
-    definition as receiver_definition,
+    OidcProvider, OidcValidation, OidcVariable, RECEIVER_TYPES, Receiver, ReceiverResource, ReceiverSpec,
+    ReceiverStatus, definition as receiver_definition,
 };
 
 use crate::crd::definition::{ServedKind, Version, age, ready, status};

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// All types that the original has.
-const TYPES: &[&str] = &[
+pub const RECEIVER_TYPES: [&str; 13] = [
     "generic",
     "generic-hmac",
     "generic-oidc",
@@ -69,7 +69,7 @@ const TYPES: &[&str] = &[
 pub struct ReceiverSpec {
     /// Type of the sender, which says how its requests are verified.
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = TYPES))]
+    #[schemars(extend("enum" = RECEIVER_TYPES))]
     pub type_: String,
     /// Interval at which the Secret is read again. Default: 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]

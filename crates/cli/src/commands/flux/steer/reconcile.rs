@@ -5,6 +5,7 @@ mod sources;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use api::annotation::RECONCILE_REQUESTED_AT;
 use clap::Args;
 use cluster::Patch;
 use fleet::Kind;
@@ -22,7 +23,6 @@ use crate::{
     usage::boolean_flag,
 };
 
-const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
 const RESET_AT: &str = "reconcile.fluxcd.io/resetAt";
 
@@ -207,7 +207,7 @@ async fn ask(flux: &Flux, target: Target, request: Request) -> Result<Waiting> {
 }
 
 fn annotations(now: &str, request: Request) -> Map {
-    let mut annotations = Map::from([(REQUESTED_AT, now)]);
+    let mut annotations = Map::from([(RECONCILE_REQUESTED_AT, now)]);
     if request.force {
         annotations.insert(FORCE_AT, now);
     }
@@ -263,7 +263,7 @@ impl Waiting {
     fn judge(&self, object: &Value, now: Timestamp) -> Progress {
         let handled = handled(object);
         let newest = object
-            .pointer(&["metadata", "annotations", REQUESTED_AT])
+            .pointer(&["metadata", "annotations", RECONCILE_REQUESTED_AT])
             .and_then(Value::as_str);
         match handled == self.before.as_deref() || newest.is_some_and(|newest| handled != Some(newest)) {
             true => Progress::Waiting(String::new()),
@@ -353,7 +353,7 @@ mod tests {
             Progress::Waiting("m".to_owned())
         );
         let requested = |newest: &str| {
-            let annotations = Map::from([(REQUESTED_AT, newest)]);
+            let annotations = Map::from([(RECONCILE_REQUESTED_AT, newest)]);
             let mut object = object(Some("2"), "True");
             let metadata = object.get_mut("metadata").and_then(Value::as_map_mut).unwrap();
             metadata.insert("annotations", annotations);
@@ -397,11 +397,11 @@ mod tests {
         };
         assert_eq!(
             annotations("t", Request::default()),
-            Map::from([(REQUESTED_AT, "t")])
+            Map::from([(RECONCILE_REQUESTED_AT, "t")])
         );
         assert_eq!(
             annotations("t", force),
-            Map::from([(REQUESTED_AT, "t"), (FORCE_AT, "t"), (RESET_AT, "t")])
+            Map::from([(RECONCILE_REQUESTED_AT, "t"), (FORCE_AT, "t"), (RESET_AT, "t")])
         );
     }
 }

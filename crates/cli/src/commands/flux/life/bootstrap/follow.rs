@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use api::annotation::RECONCILE_REQUESTED_AT;
 use cluster::Patch;
 use jiff::Timestamp;
 use objects::ObjectRef;
@@ -10,7 +11,6 @@ use yaml::{Map, Value};
 
 use crate::commands::flux::{Flux, life::MANAGER};
 
-const REQUEST: &str = "reconcile.fluxcd.io/requestedAt";
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) async fn wait(
     let name = super::steps::quoted(object);
     flux.waiting(&format!("waiting for {} {name} to be reconciled", object.kind));
     let request = Timestamp::now().to_string();
-    let annotations = Map::from([(REQUEST, request.as_str())]);
+    let annotations = Map::from([(RECONCILE_REQUESTED_AT, request.as_str())]);
     let metadata = Map::from([("annotations", annotations)]);
     let patch = Patch::Merge(Map::from([("metadata", metadata)]).into());
     flux.cluster.patch(object, &patch, MANAGER).await?;

@@ -1,6 +1,7 @@
 //! `weir create alert`, `weir create alert-provider` and `weir create receiver`.
 
 use anyhow::{Result, ensure};
+use api::notification::RECEIVER_TYPES;
 use clap::Args;
 use yaml::Value;
 
@@ -12,23 +13,6 @@ use crate::{
     },
     usage::{boolean_flag, split_list},
 };
-
-/// Types of receivers.
-pub(super) const RECEIVER_TYPES: [&str; 13] = [
-    "generic",
-    "generic-hmac",
-    "generic-oidc",
-    "github",
-    "gitlab",
-    "bitbucket",
-    "harbor",
-    "dockerhub",
-    "quay",
-    "gcr",
-    "nexus",
-    "acr",
-    "cdevents",
-];
 
 const ALERT_EXAMPLES: &str = "Examples:
   # Alerts about one Kustomization

@@ -1,15 +1,13 @@
 //! `weir create secret receiver`.
 
 use anyhow::{Context as _, Result, ensure};
+use api::notification::RECEIVER_TYPES;
 use clap::Args;
 use yaml::{Map, Value};
 
 use crate::{
     commands::flux::steer::{
-        create::{
-            alert::RECEIVER_TYPES,
-            flags::{CreateFlags, UnusedIntervalFlag},
-        },
+        create::flags::{CreateFlags, UnusedIntervalFlag},
         fields::{Fields, Identity},
         trigger,
     },
