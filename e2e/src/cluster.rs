@@ -123,22 +123,11 @@ impl TestCluster {
 
     /// Applies a KluctlDeployment that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`]; `spec` adds to the spec.
     pub async fn apply_deployment(&self, name: &str, source: &str, spec: Value) -> Result<()> {
-        let mut whole = json!({
-            "interval": "5s",
-            "retryInterval": "5s",
-            "timeout": "2m",
-            "prune": true,
-            "sourceRef": {"kind": "GitRepository", "name": source},
-            "serviceAccountName": stack::DEPLOYER,
-        });
-        if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
-            whole.extend(spec);
-        }
         let object = json!({
             "apiVersion": "flux.kluctl.io/v1alpha1",
             "kind": "KluctlDeployment",
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": source}},
-            "spec": whole,
+            "spec": following(source, spec),
         });
         self.plane.apply(object).await.map(|_| ())
     }
@@ -152,22 +141,11 @@ impl TestCluster {
 
     /// Applies a Kustomization that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`]; `spec` adds to the spec.
     pub async fn apply_kustomization(&self, name: &str, source: &str, spec: Value) -> Result<()> {
-        let mut whole = json!({
-            "interval": "5s",
-            "retryInterval": "5s",
-            "timeout": "2m",
-            "prune": true,
-            "sourceRef": {"kind": "GitRepository", "name": source},
-            "serviceAccountName": stack::DEPLOYER,
-        });
-        if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
-            whole.extend(spec);
-        }
         let object = json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
             "kind": "Kustomization",
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": whole,
+            "spec": following(source, spec),
         });
         self.plane.apply(object).await.map(|_| ())
     }
@@ -256,6 +234,22 @@ impl TestCluster {
         drop(self.controllers);
         self.plane.stop()
     }
+}
+
+/// Returns the spec of an object that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`], with the fields of `spec`.
+fn following(source: &str, spec: Value) -> Value {
+    let mut whole = json!({
+        "interval": "5s",
+        "retryInterval": "5s",
+        "timeout": "2m",
+        "prune": true,
+        "sourceRef": {"kind": "GitRepository", "name": source},
+        "serviceAccountName": stack::DEPLOYER,
+    });
+    if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
+        whole.extend(spec);
+    }
+    whole
 }
 
 #[must_use]
