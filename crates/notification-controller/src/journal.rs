@@ -13,6 +13,7 @@ mod shared;
 mod storage;
 mod tables;
 mod ticket;
+mod writer;
 
 use std::{
     io,
@@ -20,9 +21,8 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{self, RecvTimeoutError},
+        mpsc,
     },
-    time::Duration,
 };
 
 use api::Event;
@@ -34,10 +34,8 @@ use readings::Readings;
 use storage::Storage;
 use tables::Ended;
 pub(crate) use ticket::{Ticket, is_old};
+use writer::Command;
 
-const BATCH: usize = 256;
-/// Pause between attempts to open the database after a failure.
-const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum bytes of the events that are not done; further events are refused.
 pub(crate) const FULL: u64 = 48 * 1024 * 1024;
 /// Age at which an event is given up, in seconds.
@@ -66,12 +64,6 @@ pub(crate) struct NotWritten;
 
 /// Events of an earlier process, the oldest first; an unreadable one has no summary.
 pub(crate) type Left = Vec<(Ticket, Option<Summary>)>;
-
-enum Command {
-    Add(u64, Vec<u8>, oneshot::Sender<bool>),
-    Ended(Ended),
-    Flush(oneshot::Sender<()>),
-}
 
 #[derive(Debug)]
 struct Files {
@@ -108,7 +100,7 @@ impl Journal {
         let (commands, received) = mpsc::channel();
         std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write(storage, &received, &pending))?;
+            .spawn(move || writer::run(storage, &received, &pending))?;
         let journal = Arc::new(Self {
             files: Some(Files { commands, readings }),
             next: AtomicU64::new(next),
@@ -182,51 +174,6 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::AcqRel);
     }
-}
-
-fn write(mut storage: Storage, received: &mpsc::Receiver<Command>, pending: &IntGauge) {
-    loop {
-        pending.set(storage.events());
-        let wait = if storage.is_open() { Duration::MAX } else { PAUSE };
-        let written = match received.recv_timeout(wait) {
-            Ok(first) => {
-                let batch = std::iter::once(first).chain(received.try_iter().take(BATCH - 1));
-                write_batch(&mut storage, batch, pending)
-            }
-            Err(RecvTimeoutError::Timeout) => storage.reopen(),
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if let Err(error) = written {
-            tracing::error!(%error, "the journal of events cannot be written");
-        }
-    }
-}
-
-fn write_batch(
-    storage: &mut Storage,
-    batch: impl Iterator<Item = Command>,
-    pending: &IntGauge,
-) -> io::Result<()> {
-    let (mut adds, mut ended, mut answers, mut flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for command in batch {
-        match command {
-            Command::Add(id, payload, answer) => {
-                adds.push((id, payload));
-                answers.push(answer);
-            }
-            Command::Ended(event) => ended.push(event),
-            Command::Flush(answer) => flushed.push(answer),
-        }
-    }
-    let written = storage.write(&adds, &ended);
-    pending.set(storage.events());
-    for answer in answers {
-        let _ = answer.send(matches!(written, Ok(true)));
-    }
-    for answer in flushed {
-        let _ = answer.send(());
-    }
-    written.map(drop)
 }
 
 #[cfg(test)]

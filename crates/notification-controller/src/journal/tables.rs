@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use redb::{
-    Database, Error, ReadTransaction, ReadableDatabase as _, ReadableTable as _, Table, TableDefinition,
+    Database, Error, ReadTransaction, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    Table, TableDefinition,
 };
 
 /// The payload of an event, by its ID and the number of the piece.
@@ -67,6 +68,7 @@ pub(super) fn write(
     {
         let mut events = transaction.open_table(EVENTS)?;
         let mut deliveries = transaction.open_table(DELIVERIES)?;
+        let mut has_deliveries = !deliveries.is_empty()?;
         for ended in ended {
             match *ended {
                 Ended::Event(id) => {
@@ -74,11 +76,14 @@ pub(super) fn write(
                         removed.events += 1;
                         removed.bytes += length;
                     }
-                    deliveries.retain_in((id, 0)..=(id, u64::MAX), |_, ()| false)?;
+                    if has_deliveries {
+                        deliveries.retain_in((id, 0)..=(id, u64::MAX), |_, ()| false)?;
+                    }
                 }
                 Ended::Delivery(id, delivery) => {
                     if kept && events.get((id, 0))?.is_some() {
                         deliveries.insert((id, delivery), ())?;
+                        has_deliveries = true;
                     }
                 }
             }
@@ -100,7 +105,11 @@ fn remove(events: &mut Table<'_, (u64, u32), &'static [u8]>, id: u64) -> Result<
         let Some(piece) = events.remove((id, number))? else {
             break;
         };
-        length = Some(length.unwrap_or_default() + piece.value().len() as u64);
+        let piece = piece.value().len();
+        length = Some(length.unwrap_or_default() + piece as u64);
+        if piece < PIECE {
+            break;
+        }
     }
     Ok(length)
 }
