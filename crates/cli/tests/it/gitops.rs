@@ -13,6 +13,12 @@ mod suite_sources;
 use std::{path::Path, process::Output, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject},
+    core::GroupVersionKind,
+};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use testkit::{ControlPlane, Options};
@@ -109,12 +115,8 @@ impl Fixture {
     }
 
     async fn live(&self, name: &str) -> Result<Json> {
-        let kind = "kluctldeployments.gitops.kluctl.io";
-        let text = self
-            .plane
-            .kubectl(&["get", kind, name, "-n", &self.namespace, "-o", "json"])
-            .await?;
-        Ok(serde_json::from_str(&text)?)
+        let live = deployments(self.plane, &self.namespace).await?.get(name).await?;
+        Ok(serde_json::to_value(live)?)
     }
 
     async fn gitops(&self, words: &str) -> Result<Output> {
@@ -128,6 +130,23 @@ impl Fixture {
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true).output().await.context("run weir")
     }
+}
+
+async fn deployments(plane: &ControlPlane, namespace: &str) -> Result<Api<DynamicObject>> {
+    let kind = GroupVersionKind::gvk("gitops.kluctl.io", "v1beta1", "KluctlDeployment");
+    let resource = ApiResource::from_gvk(&kind);
+    Ok(Api::namespaced_with(plane.client().await?, namespace, &resource))
+}
+
+async fn config_map(plane: &ControlPlane, namespace: &str, name: &str) -> Result<Option<ConfigMap>> {
+    let maps: Api<ConfigMap> = Api::namespaced(plane.client().await?, namespace);
+    Ok(maps.get_opt(name).await?)
+}
+
+async fn delete_config_map(plane: &ControlPlane, namespace: &str, name: &str) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(plane.client().await?, namespace);
+    maps.delete(name, &DeleteParams::default()).await?;
+    Ok(())
 }
 
 fn stdout(output: &Output) -> String {

@@ -1,10 +1,14 @@
 //! Each command through the real kluctl-controller, with a real Git server.
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, api::ListParams};
 use serde_json::json;
 use testkit::{ControlPlane, Controller, GitServer, Page, Repo, WebServer, eventually, tls::Authority};
 
-use super::{Fixture, TIMEOUT, failed, logs, plane, stderr, stdout, succeeded};
+use super::{
+    Fixture, TIMEOUT, config_map, delete_config_map, failed, logs, plane, stderr, stdout, succeeded,
+};
 
 /// A project in a repository, and a controller that watches its namespace.
 pub(super) struct Real {
@@ -80,23 +84,15 @@ impl Real {
 
     /// Returns the value of a ConfigMap.
     pub(super) async fn value(&self, name: &str) -> Result<Option<String>> {
-        let found = [
-            "get",
-            "configmap",
-            "--ignore-not-found",
-            name,
-            "-n",
-            &self.fixture.namespace,
-            "-o",
-            "jsonpath={.data.a}",
-        ];
-        let value = self.fixture.plane.kubectl(&found).await?;
-        Ok((!value.is_empty()).then_some(value))
+        let map = config_map(self.fixture.plane, &self.fixture.namespace, name).await?;
+        Ok(map.and_then(|map| map.data).and_then(|mut data| data.remove("a")))
     }
 
     async fn results(&self) -> Result<usize> {
-        let names = ["get", "secrets", "-n", &self.fixture.results, "-o", "name"];
-        Ok(self.fixture.plane.kubectl(&names).await?.lines().count())
+        let client = self.fixture.plane.client().await?;
+        let secrets: Api<Secret> = Api::namespaced(client, &self.fixture.results);
+        let listed = secrets.list_metadata(&ListParams::default()).await?;
+        Ok(listed.items.len())
     }
 }
 
@@ -133,10 +129,7 @@ async fn requests_are_handled_while_the_deployment_is_suspended() -> Result<()> 
     assert_eq!(real.value("m").await?.as_deref(), Some("7"));
     assert_eq!(real.fixture.live("shop").await?["spec"].get("args"), None);
 
-    real.fixture
-        .plane
-        .kubectl(&["delete", "configmap", "m", "-n", namespace])
-        .await?;
+    delete_config_map(real.fixture.plane, namespace, "m").await?;
     let missing = real.run("validate").await?;
     ensure!(
         stdout(&missing).contains(&format!("{namespace}/ConfigMap/m: object not found")),
@@ -236,30 +229,18 @@ async fn objects_of_the_command_line_are_adopted_without_being_recreated() -> Re
         succeeded(&real.fixture.run(&words).await?)?;
     }
     let uid = async |name: &str| {
-        let find = [
-            "get",
-            "configmap",
-            "--ignore-not-found",
-            name,
-            "-n",
-            namespace,
-            "-o",
-            "jsonpath={.metadata.uid}",
-        ];
-        plane.kubectl(&find).await
+        let map = config_map(plane, namespace, name).await?;
+        anyhow::Ok(map.and_then(|map| map.metadata.uid))
     };
     let before = uid("m").await?;
-    ensure!(!before.is_empty() && !uid("other").await?.is_empty());
+    ensure!(before.is_some() && uid("other").await?.is_some());
 
     // Objects that the command line left are orphans, since the discriminator is the same.
     real.fixture
         .deployment("shop", json!({"prune": true, "delete": true, "suspend": true}))
         .await?;
     succeeded(&real.run("reconcile").await?)?;
-    assert_eq!(
-        (uid("m").await?, uid("other").await?),
-        (before.clone(), String::new())
-    );
+    assert_eq!((uid("m").await?, uid("other").await?), (before.clone(), None));
     real.fixture
         .deployment("shop", json!({"prune": true, "delete": true, "args": {"a": 2}}))
         .await?;
@@ -278,6 +259,6 @@ async fn objects_of_the_command_line_are_adopted_without_being_recreated() -> Re
             namespace,
         ])
         .await?;
-    assert_eq!(uid("m").await?, "");
+    assert_eq!(uid("m").await?, None);
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! The controller's side of requests, played by a test: its reads and writes at the API server. Deployments are made by
 //! `weir deploy`, which stores real results.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value as Json, json};
 use testkit::{eventually, wait_for};
 
-use super::{Fixture, TIMEOUT};
+use super::{Fixture, TIMEOUT, deployments};
 
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -18,11 +19,7 @@ impl Fixture {
     /// Waits for a request, and returns it.
     pub(super) async fn requested(&self, name: &str, kind: &str) -> Result<Json> {
         let annotation = format!("kluctl.io/request-{kind}");
-        let identity = json!({
-            "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
-            "metadata": {"name": name, "namespace": self.namespace},
-        });
-        let (api, _) = self.plane.api_for(identity).await?;
+        let api = deployments(self.plane, &self.namespace).await?;
         let requested = wait_for(&api, name, "a request", TIMEOUT, |object| {
             let annotations = object.metadata.annotations.as_ref();
             annotations.is_some_and(|all| all.contains_key(&annotation))
@@ -117,22 +114,16 @@ impl Fixture {
     }
 
     pub(super) async fn patch(&self, name: &str, subresource: &str, patch: Json) -> Result<()> {
-        let (patch, subresource) = (patch.to_string(), format!("--subresource={subresource}"));
-        let kind = "kluctldeployments.gitops.kluctl.io";
-        let mut args = vec![
-            "patch",
-            kind,
-            name,
-            "-n",
-            &self.namespace,
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        if subresource != "--subresource=" {
-            args.push(&subresource);
-        }
-        self.plane.kubectl(&args).await?;
+        let (api, params) = (
+            deployments(self.plane, &self.namespace).await?,
+            PatchParams::default(),
+        );
+        let patch = Patch::Merge(patch);
+        match subresource {
+            "" => api.patch(name, &params, &patch).await?,
+            "status" => api.patch_status(name, &params, &patch).await?,
+            other => bail!("no subresource {other} is patched"),
+        };
         Ok(())
     }
 }

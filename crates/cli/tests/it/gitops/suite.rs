@@ -9,17 +9,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams},
+};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use testkit::{
     ControlPlane, Controller, GitServer, Repo, controller::Launch, controlplane::CONTEXT, eventually, ports,
 };
 
-use super::{TIMEOUT, plane, succeeded};
+use super::{TIMEOUT, config_map, delete_config_map, deployments, plane, succeeded};
 use crate::commands::{stored_results, weir};
-
-/// The kind as kubectl has it.
-const KIND: &str = "kluctldeployments.gitops.kluctl.io";
 
 /// A controller with exactly the flags of the suite, which watches one namespace, and a Git server.
 pub(super) struct Suite {
@@ -65,18 +67,11 @@ impl Suite {
             namespace,
         };
         eventually("the Secret for local sources", TIMEOUT, || async {
-            let name = [
-                "get",
-                "secret",
-                "kluctl-source-override-secret",
-                "-n",
-                &suite.system,
-                "-o",
-                "json",
-            ];
-            let secret: Json = serde_json::from_str(&plane.kubectl(&name).await?)?;
+            let secrets: Api<Secret> = Api::namespaced(plane.client().await?, &suite.system);
+            let secret = secrets.get("kluctl-source-override-secret").await?;
+            let data = secret.data.unwrap_or_default();
             for key in ["ca.pem", "tls.crt", "tls.key", "controllerSecret"] {
-                ensure!(secret["data"][key].is_string(), "{key} is missing");
+                ensure!(data.contains_key(key), "{key} is missing");
             }
             Ok(())
         })
@@ -109,23 +104,23 @@ impl Suite {
     /// Returns the summary of a stored result, wherever it is stored.
     pub(super) async fn summary(&self, id: &str, kind: &str) -> Result<Json> {
         let label = format!("kluctl.io/{kind}-result-id={id}");
-        let listed = self
-            .plane
-            .kubectl(&["get", "secrets", "-A", "-l", &label, "-o", "json"])
-            .await?;
-        let listed: Json = serde_json::from_str(&listed)?;
-        let [secret] = listed["items"].as_array().context("a list")?.as_slice() else {
-            anyhow::bail!("no result {id}: {listed}");
+        let secrets: Api<Secret> = Api::all(self.plane.client().await?);
+        let listed = secrets.list(&ListParams::default().labels(&label)).await?;
+        let [secret] = listed.items.as_slice() else {
+            anyhow::bail!("{} results {id}", listed.items.len());
         };
         let entries: &[&str] = match kind {
             "command" => &["reducedResult", "compactedObjects"],
             _ => &["result"],
         };
+        let data = secret.data.as_ref().context("no data")?;
         for entry in entries {
-            ensure!(secret["data"][*entry].is_string(), "{entry} is missing");
+            ensure!(data.contains_key(*entry), "{entry} is missing");
         }
-        let text = secret["metadata"]["annotations"][format!("kluctl.io/{kind}-result-summary")].as_str();
-        Ok(serde_json::from_str(text.context("a summary")?)?)
+        let summary = secret
+            .annotations()
+            .get(&format!("kluctl.io/{kind}-result-summary"));
+        Ok(serde_json::from_str(summary.context("a summary")?)?)
     }
 }
 
@@ -216,23 +211,15 @@ impl Project<'_> {
     }
 
     pub(super) async fn live(&self) -> Result<Json> {
-        let name = ["get", KIND, &self.name, "-n", &self.suite.namespace, "-o", "json"];
-        Ok(serde_json::from_str(&self.suite.plane.kubectl(&name).await?)?)
+        let deployments = deployments(self.suite.plane, &self.suite.namespace).await?;
+        Ok(serde_json::to_value(deployments.get(&self.name).await?)?)
     }
 
     pub(super) async fn patch(&self, patch: Json) -> Result<()> {
-        let patch = patch.to_string();
-        let args = [
-            "patch",
-            KIND,
-            &self.name,
-            "-n",
-            &self.suite.namespace,
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        self.suite.plane.kubectl(&args).await?;
+        deployments(self.suite.plane, &self.suite.namespace)
+            .await?
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
         Ok(())
     }
 
@@ -308,30 +295,12 @@ impl Project<'_> {
 
     /// Returns the values of a ConfigMap; null if it is missing.
     pub(super) async fn data(&self, map: &str) -> Result<Json> {
-        let find = [
-            "get",
-            "configmap",
-            "--ignore-not-found",
-            map,
-            "-n",
-            &self.name,
-            "-o",
-            "json",
-        ];
-        let found = self.suite.plane.kubectl(&find).await?;
-        if found.is_empty() {
-            return Ok(Json::Null);
-        }
-        let found: Json = serde_json::from_str(&found)?;
-        Ok(found.get("data").cloned().unwrap_or_else(|| json!({})))
+        let found = config_map(self.suite.plane, &self.name, map).await?;
+        Ok(found.map_or(Json::Null, |map| json!(map.data.unwrap_or_default())))
     }
 
     pub(super) async fn delete_map(&self, map: &str) -> Result<()> {
-        self.suite
-            .plane
-            .kubectl(&["delete", "configmap", map, "-n", &self.name])
-            .await?;
-        Ok(())
+        delete_config_map(self.suite.plane, &self.name, map).await
     }
 
     pub(super) async fn appears(&self, map: &str) -> Result<()> {

@@ -4,8 +4,8 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::Cluster;
-use testkit::ControlPlane;
-use tokio::time::Instant;
+use testkit::{ControlPlane, eventually};
+use tokio::{sync::Mutex, time::Instant};
 use tree::Budget;
 use yaml::Value;
 
@@ -16,7 +16,7 @@ use super::{
     snapshot::{self, Incarnations, Scope, State},
 };
 
-/// Timeout for the deletion of objects, which suffices on a busy machine.
+/// Timeout for changes of objects, which suffices on a busy machine.
 const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
 
 pub(crate) struct Case<'p> {
@@ -27,6 +27,8 @@ pub(crate) struct Case<'p> {
     sandbox: Sandbox,
     scope: Scope,
     incarnations: Incarnations,
+    /// True after a step in which the recording lets time pass, so that statuses of objects change.
+    awaits_statuses: bool,
 }
 
 impl<'p> Case<'p> {
@@ -47,6 +49,7 @@ impl<'p> Case<'p> {
             description,
             sandbox,
             incarnations: Incarnations::default(),
+            awaits_statuses: false,
         })
     }
 
@@ -72,6 +75,9 @@ impl<'p> Case<'p> {
                 .context("nothing expected")?;
             let expected = read_yaml(&self.folder.join(expected))?;
             let args = self.sandbox.args(args);
+            if std::mem::take(&mut self.awaits_statuses) {
+                return self.command_after_statuses(args, &expected).await;
+            }
             return self.command(args, &expected).await;
         }
         if let Some(files) = step.get("write").and_then(Value::as_map) {
@@ -92,9 +98,8 @@ impl<'p> Case<'p> {
             }
             return Ok(());
         }
-        if let Some(seconds) = step.get("sleep").and_then(Value::as_u64) {
-            // The recording lets time pass here; there is nothing to wait for.
-            tokio::time::sleep(Duration::from_secs(seconds.min(30))).await;
+        if step.get("sleep").is_some() {
+            self.awaits_statuses = true;
             return Ok(());
         }
         self.act(step).await
@@ -137,6 +142,20 @@ impl<'p> Case<'p> {
             bail!("an unknown step: {step:?}");
         }
         Ok(())
+    }
+
+    /// Repeats a command that changes nothing until its outcome is as recorded.
+    async fn command_after_statuses(&mut self, args: Vec<String>, expected: &Value) -> Result<()> {
+        let verb = args.first().map(String::as_str).unwrap_or_default();
+        ensure!(
+            verb == "validate",
+            "{verb} can't be repeated until statuses change"
+        );
+        let case = Mutex::new(self);
+        eventually("the recorded outcome", TIMEOUT, || async {
+            case.lock().await.command(args.clone(), expected).await
+        })
+        .await
     }
 
     /// Runs the binary, and compares its outcome, and the cluster's.
