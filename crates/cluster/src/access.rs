@@ -31,11 +31,12 @@ pub async fn connect(kubeconfig: &[u8]) -> Result<Cluster, Error> {
 /// Fails when the proxy, certificates or credentials of the configuration can't be used.
 pub fn client(mut config: Config) -> Result<Client, Error> {
     config.default_retry = false;
+    config.proxy_url = net::server_proxy(&config.cluster_url, config.proxy_url.take());
     let agent = http::HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")));
     config.headers.push((http::header::USER_AGENT, agent));
     Client::try_from(config).map_err(|error| match error {
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-            Error::KubeconfigRefused("proxy-url is not supported: remove it".to_owned())
+            Error::KubeconfigRefused("only http, https and socks5 proxies are supported".to_owned())
         }
         // The TLS library's message may contain a piece of the key material.
         _ => Error::Kubeconfig("its certificates or credentials are malformed".to_owned()),

@@ -12,9 +12,7 @@ use reqwest::{
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use crate::{
-    AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect, resolver::with_port,
-};
+use crate::{AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, redirect, resolver::with_port};
 
 pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 
@@ -277,15 +275,13 @@ impl Client {
         if !is_proxied && !is_proxy {
             return Ok(());
         }
-        let is_proven = url.scheme() == "https" && inner.verifies_tls;
-        if is_proxied && inner.has_operator_proxy && !is_proven {
-            inner.policy.check_unproven(name)?;
+        if !is_proxied {
+            inner.policy.resolve(url).await?;
+            return Ok(());
         }
-        match inner.policy.resolve(url).await {
-            Err(Unresolved::Unknown) if is_proxied => Ok(()),
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(()),
-        }
+        let is_verified = url.scheme() == "https" && inner.verifies_tls;
+        let is_proven = is_verified || !inner.has_operator_proxy;
+        Ok(inner.policy.check_proxied(url, is_proven).await?)
     }
 
     fn is_intercepted(&self, url: &Url) -> bool {

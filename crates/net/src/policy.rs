@@ -326,6 +326,25 @@ impl AddressPolicy {
         }
     }
 
+    /// Checks the server of a request that a proxy makes, which resolves a name again. `is_proven` says that a certificate proves the
+    /// server, or that the proxy reaches nothing that its user doesn't. A name that only the proxy can resolve is allowed.
+    ///
+    /// # Errors
+    /// Fails if the host, or all of its addresses, are refused.
+    pub async fn check_proxied(&self, url: &Url, is_proven: bool) -> Result<(), Unresolved> {
+        self.check_url(url)?;
+        let Some(Host::Domain(name)) = url.host() else {
+            return Ok(());
+        };
+        if !is_proven {
+            self.check_unproven(name)?;
+        }
+        match self.resolve(url).await {
+            Ok(_) | Err(Unresolved::Unknown) => Ok(()),
+            Err(refused) => Err(refused),
+        }
+    }
+
     fn is_node_port(&self, port: Option<u16>) -> bool {
         self.0.node_ports && port.is_some_and(|port| NODE_PORTS.contains(&port))
     }

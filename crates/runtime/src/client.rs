@@ -1,6 +1,7 @@
 //! Clients for the API server: counted, with timeouts, and without requests once the lease is over.
 
 mod bearer;
+mod tunnel;
 
 use std::{
     convert::Infallible,
@@ -72,10 +73,11 @@ pub async fn configured(connection: &Connection) -> Result<Config, Error> {
 }
 
 pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
-    if config.proxy_url.is_some() {
-        return Err(Error::Client("a proxy-url is not supported".to_owned()));
+    let connector = tunnel::connector();
+    match tunnel::proxy(config)? {
+        Some(proxy) => gated(config, proxy.tunnel(connector), None, (gate, metrics)),
+        None => gated(config, connector, None, (gate, metrics)),
     }
-    gated(config, HttpConnector::new(), None, (gate, metrics))
 }
 
 /// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` only. Fails when they refuse the server.
@@ -89,30 +91,32 @@ pub fn build_restricted(
     // Connectors resolve names only: an address is checked here.
     let url = Url::parse(&config.cluster_url.to_string()).map_err(|error| refused(&error))?;
     addresses.check_url(&url).map_err(|error| refused(&error))?;
-    if config.proxy_url.is_some() {
-        return Err(refused(&"a proxy-url is not supported"));
+    if let Some(proxy) = tunnel::proxy(config)? {
+        let is_proven = url.scheme() == "https" && !config.accept_invalid_certs;
+        let connector = proxy.checked_tunnel(url, addresses, is_proven);
+        return gated(config, connector, tokens, (gate, metrics));
     }
-    let connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
+    let mut connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
+    connector.enforce_http(false);
     gated(config, connector, tokens, (gate, metrics))
 }
 
 /// Makes a client over a connector. The layers are kube's, but idle connections are closed, and the default retry is left out: it would sit
 /// below our gate and could write after the lease; ours sits above it.
-fn gated<R>(
+fn gated<C>(
     config: &Config,
-    mut connector: HttpConnector<R>,
+    connector: C,
     tokens: Option<Arc<dyn BearerTokens>>,
     (gate, metrics): (WriteGate, Metrics),
 ) -> Result<Client, Error>
 where
-    HttpConnector<R>: Service<Uri, Response: Connected + Read + Write + Unpin + Send, Error: Into<BoxError>, Future: Send>
+    C: Service<Uri, Response: Connected + Read + Write + Unpin + Send, Error: Into<BoxError>, Future: Send>
         + Clone
         + Send
         + Sync
         + 'static,
 {
     let unusable = |error: kube::Error| Error::Client(error.to_string());
-    connector.enforce_http(false);
     let https = config.rustls_https_connector_with_connector(connector);
     let mut connector = TimeoutConnector::new(https.map_err(unusable)?);
     connector.set_connect_timeout(Some(CONNECT));
