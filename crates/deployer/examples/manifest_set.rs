@@ -3,27 +3,21 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use api::{Condition, Fault, GoDuration, Reason, conditions::HasConditions};
+use api::{Fault, GoDuration, Reason, kustomize::KustomizationStatus};
 use clap::Parser;
 use deployer::{
     DeployReconciler, DeploySpec, Parts, ReferenceFlags,
-    manifests::{DeployStatus, ManifestDeployer, ManifestKind, ManifestSpec, Manifests, inventory_entries},
+    manifests::{ManifestDeployer, ManifestKind, ManifestSpec, Manifests},
 };
 use kube::CustomResource;
-use objects::{ObjectRef, inventory::Entry};
 use runtime::{CommonFlags, EventsFlags, Pass, RunOptions, Spec, run_kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
-#[kube(
-    group = "weir.test",
-    version = "v1",
-    kind = "ManifestSet",
-    namespaced,
-    status = "ManifestSetStatus"
-)]
+#[kube(group = "weir.test", version = "v1", kind = "ManifestSet", namespaced)]
+#[kube(status = "KustomizationStatus")]
 #[serde(rename_all = "camelCase", default)]
 struct ManifestSetSpec {
     interval: GoDuration,
@@ -33,66 +27,12 @@ struct ManifestSetSpec {
     manifests: Vec<Value>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-struct ManifestSetStatus {
-    observed_generation: Option<i64>,
-    last_handled_reconcile_at: Option<String>,
-    last_applied_revision: Option<String>,
-    last_attempted_revision: Option<String>,
-    inventory: Vec<(String, String)>,
-    #[schemars(with = "Vec<Value>")]
-    conditions: Vec<Condition>,
-}
-
-impl HasConditions for ManifestSetStatus {
-    fn conditions(&self) -> &Vec<Condition> {
-        &self.conditions
-    }
-
-    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
-        &mut self.conditions
-    }
-}
-
-impl DeployStatus for ManifestSetStatus {
-    fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>) {
-        self.observed_generation = generation;
-        self.last_handled_reconcile_at = requested_at;
-    }
-
-    fn last_applied_revision(&self) -> Option<&str> {
-        self.last_applied_revision.as_deref()
-    }
-
-    fn set_revision(&mut self, revision: &str, is_applied: bool) {
-        self.last_attempted_revision = Some(revision.to_owned());
-        if is_applied {
-            self.last_applied_revision
-                .clone_from(&self.last_attempted_revision);
-        }
-    }
-
-    fn inventory(&self) -> Vec<ObjectRef> {
-        inventory_entries(
-            self.inventory
-                .iter()
-                .map(|(id, version)| (id.as_str(), version.as_str())),
-        )
-    }
-
-    fn set_inventory(&mut self, inventory: &[ObjectRef]) {
-        let entries = inventory.iter().map(Entry::of);
-        self.inventory = entries.map(|entry| (entry.id, entry.version)).collect();
-    }
-}
-
 #[derive(Debug)]
 struct ManifestSets;
 
 impl ManifestKind for ManifestSets {
     type Object = ManifestSet;
-    type Status = ManifestSetStatus;
+    type Status = KustomizationStatus;
     /// The revision: the generation of the object.
     type Source = String;
 
@@ -102,35 +42,25 @@ impl ManifestKind for ManifestSets {
 
     fn spec(object: &ManifestSet) -> ManifestSpec<'_> {
         let spec = &object.spec;
+        let deploy = DeploySpec {
+            interval: spec.interval.as_duration(),
+            retry: Duration::from_secs(2),
+            timeout: Duration::from_secs(60),
+            suspend: spec.suspend,
+        };
         ManifestSpec {
-            deploy: DeploySpec {
-                interval: spec.interval.as_duration(),
-                retry: Duration::from_secs(2),
-                timeout: Duration::from_secs(60),
-                suspend: spec.suspend,
-            },
             wait_timeout: Duration::from_secs(30),
             prune: true,
             wait: spec.wait,
-            force: false,
-            trial: false,
-            validate: false,
-            allow_empty: false,
             delete: true,
-            awaits_deletion: false,
             account: spec.service_account_name.as_deref(),
-            kube_config: None,
-            cluster_map: None,
+            ..ManifestSpec::new(deploy)
         }
     }
 
     fn validate(&self, object: &ManifestSet) -> Result<(), Fault> {
         let empty = Fault::stall(Reason::InvalidSpec, "spec.manifests: the list is empty");
-        if object.spec.manifests.is_empty() {
-            Err(empty)
-        } else {
-            Ok(())
-        }
+        object.spec.manifests.first().map(drop).ok_or(empty)
     }
 
     fn revision(source: &String) -> &str {

@@ -28,7 +28,7 @@ use crate::{
     Start, TargetCluster, UnchangedSource, idle::Ages, retried_after, working,
 };
 pub use kind::{Deployed, ManifestKind, ManifestSpec, Manifests, Report};
-pub use status::{DeployStatus, inventory_entries};
+pub use status::DeployStatus;
 
 /// Duration of a wait from which on the status says that objects are waited for.
 const SHORT_WAIT: Duration = Duration::from_secs(2);

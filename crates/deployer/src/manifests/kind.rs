@@ -88,6 +88,26 @@ pub struct ManifestSpec<'a> {
 }
 
 impl ManifestSpec<'_> {
+    /// Returns options with which objects are applied, and neither waited for nor deleted.
+    #[must_use]
+    pub const fn new(deploy: DeploySpec) -> Self {
+        Self {
+            deploy,
+            wait_timeout: deploy.timeout,
+            prune: false,
+            wait: false,
+            force: false,
+            trial: false,
+            validate: false,
+            allow_empty: false,
+            delete: false,
+            awaits_deletion: false,
+            account: None,
+            kube_config: None,
+            cluster_map: None,
+        }
+    }
+
     pub(super) fn is_remote(&self) -> bool {
         self.kube_config.is_some() || self.cluster_map.is_some()
     }

@@ -26,15 +26,6 @@ pub trait DeployStatus:
     fn set_inventory(&mut self, inventory: &[ObjectRef]);
 }
 
-/// Returns the objects of inventory entries (`id` and `v`); entries that are not valid are left out.
-pub fn inventory_entries<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<ObjectRef> {
-    let entries = entries.into_iter().map(|(id, version)| Entry {
-        id: id.to_owned(),
-        version: version.to_owned(),
-    });
-    entries.filter_map(|entry| entry.reference()).collect()
-}
-
 impl DeployStatus for KustomizationStatus {
     fn set_observed(&mut self, generation: Option<i64>, requested_at: Option<String>) {
         self.observed_generation = generation;
@@ -55,7 +46,12 @@ impl DeployStatus for KustomizationStatus {
 
     fn inventory(&self) -> Vec<ObjectRef> {
         let entries = self.inventory.iter().flat_map(|inventory| &inventory.entries);
-        inventory_entries(entries.map(|entry| (entry.id.as_str(), entry.v.as_str())))
+        let entries = entries.map(|entry| Entry {
+            id: entry.id.clone(),
+            version: entry.v.clone(),
+        });
+        // Invalid entries name no object.
+        entries.filter_map(|entry| entry.reference()).collect()
     }
 
     fn set_inventory(&mut self, inventory: &[ObjectRef]) {
