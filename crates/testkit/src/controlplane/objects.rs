@@ -173,6 +173,8 @@ impl ControlPlane {
                 "apply",
                 "--server-side",
                 "--force-conflicts",
+                // The API server validates, too; kubectl needs the schemas of everything for that.
+                "--validate=false",
                 "-o",
                 "name",
                 "-f",
