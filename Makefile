@@ -144,39 +144,34 @@ fault: control-plane ## Kill the controllers at seeded moments and after each wr
 attack: control-plane ## Attack a tenant from another namespace, and compare the times and requests of both
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e attack
 
-FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
 .PHONY: fuzz
-fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30 SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)); \
+fuzz: xtask ## Search for inputs that break a reader of foreign input, with the programs of the tests (SECONDS_EACH=30 SEED=n CRATE=name)
+	@export WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)); \
 	  echo "searching for $$WEIR_FUZZ_SECONDS s with each test, from SEED=$$WEIR_FUZZ_SEED on"; \
-	  $(CARGO) test --profile fuzz --locked --lib --no-fail-fast -q $(addprefix -p ,$(FUZZED)) fuzz_ \
-	    -- --test-threads=2 >target/fuzz.log || { cat target/fuzz.log; exit 1; }
+	  $(XTASK) test --lanes 1 --threads 2 $(addprefix --crate ,$(CRATE)) fuzz_
+
+# Runs one test with a seed, and prints what it says.
+RANDOM_TEST = export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) $(2); $(XTASK) test --lanes 1 --crate $(1) --show $(3) $(3)
 
 .PHONY: fuzz-kustomize
-fuzz-kustomize: ## Compare builds of random trees with those of kustomize (TREES=2000 or SECONDS_EACH=n, SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) \
-	  $(if $(SECONDS_EACH),WEIR_FUZZ_SECONDS=$(SECONDS_EACH),WEIR_FUZZ_TREES=$(or $(TREES),2000)); \
-	  $(CARGO) test --profile fuzz --locked -q -p kustomize --test it random_trees -- --nocapture
+fuzz-kustomize: xtask ## Compare builds of random trees with those of kustomize (TREES=2000 or SECONDS_EACH=n, SEED=n)
+	@$(call RANDOM_TEST,kustomize,$(if $(SECONDS_EACH),WEIR_FUZZ_SECONDS=$(SECONDS_EACH),WEIR_FUZZ_TREES=$(or $(TREES),2000)),random_trees)
 
 .PHONY: fuzz-helm
-fuzz-helm: ## Compare renders of random templates with those of helm (TEMPLATES=5000, SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000); \
-	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_templates -- --nocapture
+fuzz-helm: xtask ## Compare renders of random templates with those of helm (TEMPLATES=5000, SEED=n)
+	@$(call RANDOM_TEST,helm,WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000),random_templates)
 
 .PHONY: fuzz-charts
-fuzz-charts: ## Compare renders of charts with random values with those of helm (VALUES=1000, SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_VALUES=$(or $(VALUES),1000); \
-	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_values -- --nocapture
+fuzz-charts: xtask ## Compare renders of charts with random values with those of helm (VALUES=1000, SEED=n)
+	@$(call RANDOM_TEST,helm,WEIR_FUZZ_VALUES=$(or $(VALUES),1000),random_values)
 
 .PHONY: fuzz-subcharts
-fuzz-subcharts: ## Compare renders of random trees of charts with those of helm (CHARTS=1000, SEED=n, HELM=4)
-	@mkdir -p target; export WEIR_FUZZ_HELM=$(or $(HELM),3) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_CHARTS=$(or $(CHARTS),1000); \
-	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_chart_trees -- --nocapture
+fuzz-subcharts: xtask ## Compare renders of random trees of charts with those of helm (CHARTS=1000, SEED=n, HELM=4)
+	@$(call RANDOM_TEST,helm,WEIR_FUZZ_HELM=$(or $(HELM),3) WEIR_FUZZ_CHARTS=$(or $(CHARTS),1000),random_chart_trees)
 
 .PHONY: fuzz-jinja
-fuzz-jinja: ## Compare renders of random templates with those of Jinja2 (TEMPLATES=5000, SEED=n)
-	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000); \
-	  $(CARGO) test --profile fuzz --locked -q -p jinja --test it random_templates -- --nocapture
+fuzz-jinja: xtask ## Compare renders of random templates with those of Jinja2 (TEMPLATES=5000, SEED=n)
+	@$(call RANDOM_TEST,jinja,WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000),random_templates)
 
 .PHONY: bench-kustomize
 bench-kustomize: build-weir ## Measure builds of kustomizations beside kustomize itself
