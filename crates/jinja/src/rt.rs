@@ -6,7 +6,7 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use go::regexp::Regexp;
+use go::regexp::{self, Regexp};
 use tree::{Budget, Exceeded};
 
 use crate::{
@@ -249,7 +249,7 @@ impl Rt {
 
     /// Counts the states of a regular expression that a search visits.
     pub(crate) fn visits(&self, visits: u64) -> R<()> {
-        self.step(visits / 8 + 1)
+        self.step(regexp::steps(visits))
     }
 
     /// Counts a new string and the time that it took.

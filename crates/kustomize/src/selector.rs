@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use go::regexp::Regexp;
+use go::regexp::{self, Regexp};
 use tree::TreePath;
 
 pub use label::{InvalidSelector, LabelSelector};
@@ -44,7 +44,7 @@ impl<'a> Patterns<'a> {
     }
 
     pub(crate) fn is_match(&self, pattern: &Regexp, text: &str) -> Result<bool, Error> {
-        let search = pattern.search(text, |visits| self.run.step(1 + visits / 8, self.dir));
+        let search = pattern.search(text, |visits| self.run.step(regexp::steps(visits), self.dir));
         search.is_match()
     }
 }

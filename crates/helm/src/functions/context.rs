@@ -6,7 +6,7 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use go::regexp::Regexp;
+use go::regexp::{self, Regexp};
 use tree::Budget;
 
 use crate::{
@@ -163,7 +163,7 @@ impl Context<'_> {
 
     /// Counts the states that a search by a regular expression visits.
     pub(super) fn visits(&self, visits: u64) -> Result<(), FunctionError> {
-        self.work(visits / 8 + 1)
+        self.work(regexp::steps(visits))
     }
 
     /// Counts steps of a slow computation.

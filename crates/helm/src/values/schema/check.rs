@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use go::regexp::{Regexp, RegexpError};
+use go::regexp::{self, Regexp, RegexpError};
 use serde_json::{Map, Value as Json};
 use tree::{Budget, Exceeded};
 
@@ -327,7 +327,7 @@ impl<'a> Schema<'a> {
     pub(super) fn has_match(&self, pattern: &str, text: &str) -> Result<bool, Exceeded> {
         let known = self.patterns.borrow().get(pattern).cloned();
         known.map_or(Ok(false), |known| {
-            let search = known.search(text, |visits| self.budget.step(visits / 8 + 1));
+            let search = known.search(text, |visits| self.budget.step(regexp::steps(visits)));
             search.is_match()
         })
     }
