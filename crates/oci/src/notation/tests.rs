@@ -654,6 +654,14 @@ fn trusted_certificates_are_read_from_pem_and_der() {
 }
 
 #[test]
+fn certificate_with_a_longer_encoding_of_its_length_is_malformed() {
+    let der = NotarySigner::new().unwrap().chain().unwrap().remove(0);
+    assert!(certificate::Certificate::parse(&der).is_some());
+    let longer = [&[0x30, 0x83, 0][..], der.strip_prefix(&[0x30, 0x82]).unwrap()].concat();
+    assert!(certificate::Certificate::parse(&longer).is_none());
+}
+
+#[test]
 fn fuzz_damaged_envelopes_and_policies_end_in_an_answer() {
     let signer = NotarySigner::new().unwrap();
     let (strict, store) = (rules(statement("strict")), store(&signer));
