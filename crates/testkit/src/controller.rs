@@ -24,7 +24,6 @@ use crate::{
     wait::{WAIT_TIMEOUT, eventually},
 };
 
-/// Timeout of a start or a graceful end on a busy machine.
 /// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {

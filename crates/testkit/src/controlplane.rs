@@ -44,6 +44,7 @@ const COMPONENTS: [&str; 5] = [
     "kube-scheduler",
     "kwok",
 ];
+
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// If true, the audit log also holds request bodies, except of Secrets.

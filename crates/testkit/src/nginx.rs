@@ -19,6 +19,7 @@ use crate::{
 
 /// The system's own server.
 const INSTALLED: &str = "/usr/sbin/nginx";
+
 /// A running nginx with as many workers as there are processors; dropping it ends it.
 #[derive(Debug)]
 pub struct Nginx {

@@ -21,6 +21,7 @@ static RECIPE: Recipe = Recipe {
     tags: "remove_all_sd,enable_kubernetes_sd",
     seconds: 150,
 };
+
 pub type Sample = (BTreeMap<String, String>, f64);
 
 #[derive(Debug)]

@@ -29,6 +29,7 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 90,
 };
+
 pub const USER: &str = "me";
 pub const PASSWORD: &str = "s3cret";
 /// Identity token of [`USER`], used instead of the password; only for [`Login::Token`].

@@ -22,6 +22,7 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     seconds: 10,
 };
+
 /// The access key of a server that checks signatures.
 pub const ACCESS_KEY: &str = "weir-access-key";
 pub const SECRET_KEY: &str = "s3cret-of-the-bucket";
