@@ -1,6 +1,7 @@
 //! Certificates of signers, and the Notary Project's rules for them.
 
 use x509_parser::{
+    asn1_rs::{Sequence, ToDer as _},
     certificate::X509Certificate,
     extensions::{BasicConstraints, ExtendedKeyUsage, KeyUsage, ParsedExtension, X509Extension},
     oid_registry::{
@@ -11,7 +12,7 @@ use x509_parser::{
 };
 
 use super::{
-    key::{Algorithm, PublicKey},
+    key::{self, Algorithm, PublicKey},
     name::{InvalidName, Name},
 };
 
@@ -82,7 +83,8 @@ impl<'a> Certificate<'a> {
         let (rest, parsed) = X509Certificate::from_der(der).ok()?;
         let inner = &parsed.tbs_certificate;
         let is_whole = rest.is_empty() && parsed.signature_value.unused_bits == 0;
-        if !is_whole || !is_canonical(der, &parsed) || inner.signature != parsed.signature_algorithm {
+        let is_canonical = canonical(&parsed).is_some_and(|encoded| encoded == der);
+        if !is_whole || !is_canonical || inner.signature != parsed.signature_algorithm {
             return None;
         }
         if inner.extensions_map().ok()?.len() > MAX_EXTENSIONS {
@@ -213,30 +215,15 @@ pub(super) fn chain(ders: &[Vec<u8>]) -> Result<Vec<Certificate<'_>>, BrokenRule
     Ok(all)
 }
 
-/// Returns true if the parts that no signature covers are encoded by the rules of DER, as Go requires: headers and the algorithm.
-fn is_canonical(der: &[u8], parsed: &X509Certificate<'_>) -> bool {
-    let (signed, signature) = (parsed.tbs_certificate.as_ref(), &*parsed.signature_value.data);
-    let signature = [&header(0x03, signature.len() + 1), &[0][..], signature].concat();
-    let body = (2..=5).find_map(|length| {
-        let (outer, body) = der.split_at_checked(length)?;
-        (outer == header(0x30, body.len())).then_some(body)
-    });
-    let algorithm = body
-        .and_then(|body| body.strip_prefix(signed))
-        .and_then(|rest| rest.strip_suffix(&*signature));
-    algorithm.is_some_and(|algorithm| {
-        !algorithm.is_empty() && signed.windows(algorithm.len()).any(|part| part == algorithm)
-    })
-}
-
-/// Returns the tag and the length of a value in DER.
-fn header(tag: u8, length: usize) -> Vec<u8> {
-    let bytes = length.to_be_bytes();
-    let significant: Vec<u8> = bytes.into_iter().skip_while(|byte| *byte == 0).collect();
-    match u8::try_from(length) {
-        Ok(short) if short < 0x80 => vec![tag, short],
-        _ => [&[tag, 0x80 | significant.len() as u8], &*significant].concat(),
-    }
+/// Encodes a certificate in DER around the part that its signature covers. Go refuses other encodings, which the parser accepts.
+fn canonical(parsed: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    let algorithm = Sequence::new(key::encoded(&parsed.signature_algorithm)?.into());
+    let body = [
+        parsed.tbs_certificate.as_ref(),
+        &algorithm.to_der_vec().ok()?,
+        &parsed.signature_value.to_der_vec().ok()?,
+    ];
+    Sequence::new(body.concat().into()).to_der_vec().ok()
 }
 
 /// Returns true for usages that a signer must not have.

@@ -148,7 +148,7 @@ impl<'a> PublicKey<'a> {
 }
 
 /// Returns the identifier in DER, without the tag and length of its sequence.
-fn encoded(identifier: &AlgorithmIdentifier<'_>) -> Option<Vec<u8>> {
+pub(super) fn encoded(identifier: &AlgorithmIdentifier<'_>) -> Option<Vec<u8>> {
     let mut found = identifier.algorithm.to_der_vec().ok()?;
     if let Some(parameters) = &identifier.parameters {
         found.extend(parameters.to_der_vec().ok()?);
