@@ -80,11 +80,12 @@ impl Batch {
 
 /// Writes until all senders of commands are gone.
 pub(super) fn run(mut storage: Storage, received: &mpsc::Receiver<Command>, pending: &IntGauge) {
-    let (mut batch, mut looked) = (Batch::default(), None);
+    let (mut batch, mut looked) = (Batch::default(), None::<Instant>);
     pending.set(storage.events());
     loop {
         let now = Instant::now();
-        let wait = match batch.due(now) {
+        let due = batch.due(now);
+        let wait = match due {
             Some(due) => due.saturating_duration_since(now),
             None if storage.is_open() => Duration::MAX,
             None => PAUSE,
@@ -95,20 +96,23 @@ pub(super) fn run(mut storage: Storage, received: &mpsc::Receiver<Command>, pend
         };
         match next {
             Ok(command) => {
-                batch.push(command, Instant::now());
+                let now = Instant::now();
+                batch.push(command, now);
                 if let Some(looked) = looked {
-                    thread::sleep(until(looked + GATHERING));
+                    thread::sleep((looked + GATHERING).saturating_duration_since(now));
                 }
                 gather(&mut batch, received);
                 looked = Some(Instant::now());
             }
-            Err(RecvTimeoutError::Timeout) if batch.due(now).is_none() => {
+            Err(RecvTimeoutError::Timeout) if due.is_none() => {
                 log_failure(storage.reopen());
                 pending.set(storage.events());
             }
             Err(RecvTimeoutError::Timeout) => std::mem::take(&mut batch).write(&mut storage, pending),
             Err(RecvTimeoutError::Disconnected) => {
-                batch.write(&mut storage, pending);
+                if due.is_some() {
+                    batch.write(&mut storage, pending);
+                }
                 return;
             }
         }
@@ -123,10 +127,6 @@ fn gather(batch: &mut Batch, received: &mpsc::Receiver<Command>) {
     {
         batch.push(command, now);
     }
-}
-
-fn until(time: Instant) -> Duration {
-    time.saturating_duration_since(Instant::now())
 }
 
 fn log_failure(written: io::Result<()>) {
