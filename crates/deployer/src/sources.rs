@@ -93,7 +93,7 @@ impl SourceArtifact {
             let kind = self.source.kind.name().to_lowercase();
             let directory = [kind.as_str(), &key.namespace, &key.name];
             let is_in_root =
-                url.host().is_some_and(|host| hosts::is_loopback(&host)) && segments.clone().count() == 1;
+                url.host().is_some_and(|host| net::is_loopback(&host)) && segments.clone().count() == 1;
             let mut in_directory = directory.iter().filter(|_| !is_in_root);
             in_directory.all(|name| segments.next() == Some(name))
                 && segments.next().is_some_and(is_file_name)

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use url::Host;
+
 /// Metadata and host services of clouds outside of the link-local ranges: Azure, Alibaba Cloud, Oracle Cloud.
 const METADATA_V4: &[Ipv4Addr] = &[
     Ipv4Addr::new(168, 63, 129, 16),
@@ -28,6 +30,16 @@ pub(crate) enum AddressClass {
     Broadcast,
     Private,
     Public,
+}
+
+/// Returns true for an address of the machine itself.
+#[must_use]
+pub fn is_loopback(host: &Host<&str>) -> bool {
+    match *host {
+        Host::Ipv4(ip) => IpAddr::from(ip).is_loopback(),
+        Host::Ipv6(ip) => IpAddr::from(ip).is_loopback(),
+        Host::Domain(name) => name == "localhost",
+    }
 }
 
 /// Returns the IPv4 address that an IPv6 address embeds (IPv4-mapped, IPv4-compatible, NAT64 and 6to4), or else the address

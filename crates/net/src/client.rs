@@ -267,21 +267,18 @@ impl Client {
         if let Some(proxy) = &inner.only_proxy {
             inner.policy.resolve(proxy).await?;
         }
-        let Some(Host::Domain(name)) = url.host() else {
-            return Ok(());
-        };
-        let is_proxied = self.is_intercepted(url) || inner.only_proxy.is_some();
-        let is_proxy = inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
-        if !is_proxied && !is_proxy {
-            return Ok(());
+        if self.is_intercepted(url) || inner.only_proxy.is_some() {
+            let is_verified = url.scheme() == "https" && inner.verifies_tls;
+            let is_proven = is_verified || !inner.has_operator_proxy;
+            return Ok(inner.policy.check_proxied(url, is_proven).await?);
         }
-        if !is_proxied {
+        let is_proxy = |name| inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
+        if let Some(Host::Domain(name)) = url.host()
+            && is_proxy(name)
+        {
             inner.policy.resolve(url).await?;
-            return Ok(());
         }
-        let is_verified = url.scheme() == "https" && inner.verifies_tls;
-        let is_proven = is_verified || !inner.has_operator_proxy;
-        Ok(inner.policy.check_proxied(url, is_proven).await?)
+        Ok(())
     }
 
     fn is_intercepted(&self, url: &Url) -> bool {

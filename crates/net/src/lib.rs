@@ -35,6 +35,7 @@ mod tls_stream;
 mod token_file;
 mod tunnel;
 
+pub use address::is_loopback;
 pub use body::read_body;
 pub use cause::{innermost, tls as tls_cause, tls_problem};
 pub use client::{Client, ClientOptions, Proxies, Timeouts, USER_AGENT, basic_auth, bearer_auth};

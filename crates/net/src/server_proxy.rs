@@ -2,22 +2,24 @@
 
 use http::{Uri, uri::Scheme};
 use hyper_util::client::proxy::matcher::Matcher;
+use url::Url;
+
+use crate::is_loopback;
 
 /// Returns the proxy for requests to an API server. `configured` is the proxy that kube reads of the kubeconfig, or else of `HTTPS_PROXY`.
 /// The latter is not used for loopback addresses and the hosts of `NO_PROXY`, as with Go's clients.
 #[must_use]
 pub fn server_proxy(server: &Uri, configured: Option<Uri>) -> Option<Uri> {
-    let variables = ["HTTPS_PROXY", "https_proxy"];
-    let variable = variables.iter().filter_map(|name| std::env::var(name).ok());
-    let variable = variable.into_iter().find(|value| !value.is_empty());
+    let variables = ["HTTPS_PROXY", "https_proxy"].map(|name| std::env::var(name).ok());
+    let variable = variables.into_iter().flatten().find(|value| !value.is_empty());
     chosen(server, configured?, variable.as_deref(), &Matcher::from_env())
 }
 
 fn chosen(server: &Uri, configured: Uri, variable: Option<&str>, environment: &Matcher) -> Option<Uri> {
-    let of_environment = variable.and_then(|value| value.parse::<Uri>().ok());
-    if of_environment.as_ref() == Some(&configured)
-        && (is_loopback(server) || environment.intercept(&by_https(server)).is_none())
-    {
+    let is_of_environment = variable.is_some_and(|value| value.parse().ok().as_ref() == Some(&configured));
+    let url = Url::parse(&server.to_string()).ok();
+    let is_loopback = url.is_some_and(|url| url.host().is_some_and(|host| is_loopback(&host)));
+    if is_of_environment && (is_loopback || environment.intercept(&by_https(server)).is_none()) {
         return None;
     }
     match configured.scheme() {
@@ -32,12 +34,6 @@ fn by_https(server: &Uri) -> Uri {
     let mut parts = server.clone().into_parts();
     parts.scheme = Some(Scheme::HTTPS);
     Uri::from_parts(parts).unwrap_or_else(|_| server.clone())
-}
-
-fn is_loopback(server: &Uri) -> bool {
-    let host = server.host().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
-    host == "localhost" || address.is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -31,13 +31,16 @@ use kube::{
 };
 use net::{AddressPolicy, Resolver};
 use tower::{
-    BoxError, Layer, Service, ServiceBuilder, buffer::BufferLayer, filter::AsyncFilterLayer,
+    BoxError, Layer, Service, ServiceBuilder,
+    buffer::BufferLayer,
+    filter::{AsyncFilter, AsyncFilterLayer},
     retry::RetryLayer,
 };
 use url::Url;
 
 pub use bearer::BearerTokens;
 use bearer::WithToken;
+use tunnel::{ServerCheck, tunnel};
 
 use crate::{error::Error, flags::Connection, gate::WriteGate, metrics::Metrics};
 
@@ -73,11 +76,12 @@ pub async fn configured(connection: &Connection) -> Result<Config, Error> {
 }
 
 pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
-    let connector = tunnel::connector();
-    match tunnel::proxy(config)? {
-        Some(proxy) => gated(config, proxy.tunnel(connector), None, (gate, metrics)),
-        None => gated(config, connector, None, (gate, metrics)),
+    if let Some(tunnel) = tunnel(config)? {
+        return gated(config, tunnel, None, (gate, metrics));
     }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    gated(config, connector, None, (gate, metrics))
 }
 
 /// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` only. Fails when they refuse the server.
@@ -91,10 +95,9 @@ pub fn build_restricted(
     // Connectors resolve names only: an address is checked here.
     let url = Url::parse(&config.cluster_url.to_string()).map_err(|error| refused(&error))?;
     addresses.check_url(&url).map_err(|error| refused(&error))?;
-    if let Some(proxy) = tunnel::proxy(config)? {
-        let is_proven = url.scheme() == "https" && !config.accept_invalid_certs;
-        let connector = proxy.checked_tunnel(url, addresses, is_proven);
-        return gated(config, connector, tokens, (gate, metrics));
+    if let Some(tunnel) = tunnel(config)? {
+        let check = ServerCheck::new(config, url, addresses.clone());
+        return gated(config, AsyncFilter::new(tunnel, check), tokens, (gate, metrics));
     }
     let mut connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
     connector.enforce_http(false);

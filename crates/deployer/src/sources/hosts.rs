@@ -1,8 +1,7 @@
 //! The hosts that artifacts are downloaded from.
 
-use std::net::IpAddr;
-
-use url::{Host, Url};
+use net::is_loopback;
+use url::Url;
 
 /// Namespace of Flux, whose source-controller may serve the artifacts.
 const FLUX: &str = "flux-system";
@@ -68,15 +67,6 @@ impl ArtifactHosts {
 fn services(own: &str) -> impl Iterator<Item = String> {
     let namespaces = [own, FLUX].into_iter().filter(|namespace| !namespace.is_empty());
     namespaces.map(|namespace| format!("source-controller.{namespace}"))
-}
-
-/// Returns true for an address of the machine itself.
-pub(crate) fn is_loopback(host: &Host<&str>) -> bool {
-    match *host {
-        Host::Ipv4(ip) => IpAddr::from(ip).is_loopback(),
-        Host::Ipv6(ip) => IpAddr::from(ip).is_loopback(),
-        Host::Domain(name) => name == "localhost",
-    }
 }
 
 /// Returns a host in lower case without the dot of a complete name.

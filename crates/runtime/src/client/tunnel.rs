@@ -1,30 +1,32 @@
 //! Connections to API servers through the proxy of a kubeconfig, or of the operator's environment.
 
 use futures::future::BoxFuture;
-use http::{HeaderValue, Uri};
+use http::Uri;
 use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
 use kube::Config;
 use net::{AddressPolicy, Proxy, ProxyProtocol, basic_auth, server_proxy};
-use tower::{
-    BoxError,
-    filter::{AsyncFilter, AsyncPredicate},
-};
+use tower::{BoxError, filter::AsyncPredicate};
 use url::Url;
 
 use crate::error::Error;
-
-/// A proxy by plain http.
-pub(super) struct HttpProxy {
-    address: Uri,
-    auth: Option<HeaderValue>,
-}
 
 /// Checks the server before each connection that a proxy makes to it.
 #[derive(Clone)]
 pub(super) struct ServerCheck {
     server: Url,
     addresses: AddressPolicy,
+    /// True if a certificate proves the server.
     is_proven: bool,
+}
+
+impl ServerCheck {
+    pub(super) fn new(config: &Config, server: Url, addresses: AddressPolicy) -> Self {
+        Self {
+            is_proven: server.scheme() == "https" && !config.accept_invalid_certs,
+            server,
+            addresses,
+        }
+    }
 }
 
 impl AsyncPredicate<Uri> for ServerCheck {
@@ -43,11 +45,11 @@ impl AsyncPredicate<Uri> for ServerCheck {
     }
 }
 
-/// Returns the proxy for the server of a configuration.
+/// Returns a connector through the proxy for the server of a configuration, if there is one.
 ///
 /// # Errors
 /// Fails if the proxy speaks another protocol than plain http.
-pub(super) fn proxy(config: &Config) -> Result<Option<HttpProxy>, Error> {
+pub(super) fn tunnel(config: &Config) -> Result<Option<Tunnel<HttpConnector>>, Error> {
     let Some(proxy) = server_proxy(&config.cluster_url, config.proxy_url.clone()) else {
         return Ok(None);
     };
@@ -57,44 +59,12 @@ pub(super) fn proxy(config: &Config) -> Result<Option<HttpProxy>, Error> {
     if proxy.protocol != ProxyProtocol::Http || proxy.url.scheme() != "http" {
         return Err(unsupported());
     }
-    Ok(Some(HttpProxy {
-        address: proxy.url.as_str().parse().map_err(|_| unsupported())?,
-        auth: proxy
-            .auth
-            .map(|(user, password)| basic_auth(&user, password.expose())),
+    let address = proxy.url.as_str().parse().map_err(|_| unsupported())?;
+    let tunnel = Tunnel::new(address, HttpConnector::new());
+    Ok(Some(match proxy.auth {
+        Some((user, password)) => tunnel.with_auth(basic_auth(&user, password.expose())),
+        None => tunnel,
     }))
-}
-
-/// Returns a connector without restrictions.
-pub(super) fn connector() -> HttpConnector {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector
-}
-
-impl HttpProxy {
-    pub(super) fn tunnel(self, connector: HttpConnector) -> Tunnel<HttpConnector> {
-        let tunnel = Tunnel::new(self.address, connector);
-        match self.auth {
-            Some(auth) => tunnel.with_auth(auth),
-            None => tunnel,
-        }
-    }
-
-    /// Returns a connector that checks a server before each connection to it. `is_proven` says that a certificate proves the server.
-    pub(super) fn checked_tunnel(
-        self,
-        server: Url,
-        addresses: &AddressPolicy,
-        is_proven: bool,
-    ) -> AsyncFilter<Tunnel<HttpConnector>, ServerCheck> {
-        let check = ServerCheck {
-            server,
-            addresses: addresses.clone(),
-            is_proven,
-        };
-        AsyncFilter::new(self.tunnel(connector()), check)
-    }
 }
 
 #[cfg(test)]
@@ -181,7 +151,7 @@ mod tests {
             "socks5://me:canary@proxy.invalid",
         ] {
             config.proxy_url = Some(proxy.parse().unwrap());
-            let error = super::proxy(&config).map(|_| ()).unwrap_err().to_string();
+            let error = tunnel(&config).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains("only http:// proxies"), "{error}");
             assert!(!error.contains("canary"), "{error}");
         }
