@@ -116,81 +116,119 @@ fn displayed(value: &Value) -> String {
     }
 }
 
-/// Returns the changes from `old` to `new`, both normalised, ordered by path.
+/// Bytes of the paths of an object's changes. Each path repeats the keys above its change, so one long key above many changes would
+/// take many times the size of the object.
+const PATHS_BYTES: usize = 8 << 20;
+
+/// Returns the changes from `old` to `new`, both normalised, ordered by path. If their paths take more than [`PATHS_BYTES`], the changes
+/// are whole top-level fields.
 #[must_use]
 pub fn changes(old: &Value, new: &Value) -> Vec<Change> {
-    let mut found = Vec::new();
-    compare(&mut Path::new(), old, new, &mut found);
+    let mut comparison = Comparison::default();
+    comparison.values(old, new);
+    let mut found = match comparison.path_bytes > PATHS_BYTES {
+        true => whole_fields(old, new),
+        false => comparison.found,
+    };
     found.sort_by_cached_key(|change| (change.json_path(), change.kind));
     found
 }
 
-fn compare(at: &mut Path, old: &Value, new: &Value, found: &mut Vec<Change>) {
+/// Returns a change for each top-level field that differs.
+fn whole_fields(old: &Value, new: &Value) -> Vec<Change> {
+    let mut comparison = Comparison::default();
     match (old, new) {
-        (Value::Map(old), Value::Map(new)) => compare_maps(at, old, new, found),
-        (Value::Seq(old), Value::Seq(new)) => compare_lists(at, old, new, found),
-        _ if fingerprint(old) == fingerprint(new) => {}
-        _ => found.push(Change {
-            kind: ChangeKind::Update,
-            path: at.clone(),
-            old: Some(old.clone()),
-            new: Some(new.clone()),
-            masked: false,
-        }),
-    }
-}
-
-/// Compares the values of one key, at least one of which exists.
-fn compare_at(at: &mut Path, key: Key, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
-    at.push(key);
-    match (old, new) {
-        (Some(old), Some(new)) => compare(at, old, new, found),
-        (Some(old), None) => {
-            found.push(Change {
-                kind: ChangeKind::Delete,
-                path: at.clone(),
-                old: Some(old.clone()),
-                new: None,
-                masked: false,
+        (Value::Map(old), Value::Map(new)) => {
+            comparison.entries(old, new, |comparison, old, new| {
+                if old.map(fingerprint) != new.map(fingerprint) {
+                    comparison.push_whole(old, new);
+                }
             });
         }
-        (None, Some(new)) => {
-            found.push(Change {
-                kind: ChangeKind::Insert,
-                path: at.clone(),
-                old: None,
-                new: Some(new.clone()),
-                masked: false,
-            });
+        _ => comparison.push_whole(Some(old), Some(new)),
+    }
+    comparison.found
+}
+
+#[derive(Default)]
+struct Comparison {
+    at: Path,
+    found: Vec<Change>,
+    /// Bytes of the paths of all changes, also of those that were not stored because of it.
+    path_bytes: usize,
+}
+
+impl Comparison {
+    fn values(&mut self, old: &Value, new: &Value) {
+        match (old, new) {
+            (Value::Map(old), Value::Map(new)) => self.entries(old, new, Self::options),
+            (Value::Seq(old), Value::Seq(new)) => self.lists(old, new),
+            _ if fingerprint(old) == fingerprint(new) => {}
+            _ => self.push(Some(old), Some(new)),
         }
-        (None, None) => {}
     }
-    at.pop();
-}
 
-fn compare_maps(at: &mut Path, old: &Map, new: &Map, found: &mut Vec<Change>) {
-    for (name, value) in old {
-        compare_at(at, Key::from(name), Some(value), new.get(name), found);
+    fn options(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (Some(old), Some(new)) => self.values(old, new),
+            (None, None) => {}
+            _ => self.push(old, new),
+        }
     }
-    for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(name)) {
-        compare_at(at, Key::from(name), None, Some(value), found);
-    }
-}
 
-fn compare_lists(at: &mut Path, old: &[Value], new: &[Value], found: &mut Vec<Change>) {
-    let (old_left, new_left) = unmatched(old, new);
-    for index in 0..old.len().max(new.len()) {
-        let of = |list: &'_ [Value], left: &[bool]| match left.get(index) {
-            Some(true) => list.get(index).cloned(),
-            _ => None,
+    /// Stores the change at the present path, unless the paths are too long already.
+    fn push(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        self.path_bytes += self.at.iter().map(Key::bytes).sum::<usize>();
+        if self.path_bytes <= PATHS_BYTES {
+            self.push_whole(old, new);
+        }
+    }
+
+    fn push_whole(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        let kind = match (old, new) {
+            (_, None) => ChangeKind::Delete,
+            (None, Some(_)) => ChangeKind::Insert,
+            (Some(_), Some(_)) => ChangeKind::Update,
         };
-        compare_at(
-            at,
-            Key::Index(index),
-            of(old, &old_left).as_ref(),
-            of(new, &new_left).as_ref(),
-            found,
-        );
+        self.found.push(Change {
+            kind,
+            path: self.at.clone(),
+            old: old.cloned(),
+            new: new.cloned(),
+            masked: false,
+        });
+    }
+
+    /// Compares the values of one key.
+    fn at(
+        &mut self,
+        key: Key,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        compare: impl Fn(&mut Self, Option<&Value>, Option<&Value>),
+    ) {
+        self.at.push(key);
+        compare(self, old, new);
+        self.at.pop();
+    }
+
+    fn entries(&mut self, old: &Map, new: &Map, compare: impl Fn(&mut Self, Option<&Value>, Option<&Value>)) {
+        for (name, value) in old {
+            self.at(Key::from(name), Some(value), new.get(name), &compare);
+        }
+        for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(name)) {
+            self.at(Key::from(name), None, Some(value), &compare);
+        }
+    }
+
+    fn lists(&mut self, old: &[Value], new: &[Value]) {
+        let (old_left, new_left) = unmatched(old, new);
+        for index in 0..old.len().max(new.len()) {
+            let differing = |left: &[bool]| left.get(index).copied().unwrap_or_default();
+            let old = old.get(index).filter(|_| differing(&old_left));
+            let new = new.get(index).filter(|_| differing(&new_left));
+            self.at(Key::Index(index), old, new, Self::options);
+        }
     }
 }
 
@@ -317,6 +355,27 @@ mod tests {
             json!([{"aa": [4, 3]}, [2, 1]]),
             &[],
         );
+    }
+
+    #[test]
+    fn long_key_above_many_changes_is_one_change() {
+        let key = "k".repeat(100_000);
+        let object = |value: u32| {
+            let fields: serde_json::Map<String, Json> = (0..1000)
+                .map(|index| (format!("a{index}"), json!(value)))
+                .collect();
+            Value::from_json(json!({ "spec": { &key: fields }, "kind": "A" }))
+        };
+        let (old, new) = (object(1), object(2));
+        let found = changes(&old, &new);
+        let paths: Vec<String> = found.iter().map(Change::json_path).collect();
+        assert_eq!(paths, ["spec"]);
+        assert_eq!(found[0].new.as_ref(), new.get("spec"));
+        let few = changes(
+            &Value::from_json(json!({ &key: { "aa": 1 } })),
+            &Value::from_json(json!({ &key: {} })),
+        );
+        assert_eq!(few[0].path.len(), 2);
     }
 
     #[test]

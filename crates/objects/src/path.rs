@@ -15,6 +15,17 @@ pub enum Key {
     Index(usize),
 }
 
+impl Key {
+    /// Returns the bytes that the key takes in a path and in its canonical form.
+    pub(crate) fn bytes(&self) -> usize {
+        let name = match self {
+            Self::Field(name) => name.len(),
+            Self::Index(_) => 0,
+        };
+        size_of::<Self>() + name
+    }
+}
+
 pub type Path = Vec<Key>;
 
 impl From<&str> for Key {
