@@ -66,22 +66,19 @@ fn ends(text: &str, documents: &[Node]) -> Vec<Option<u32>> {
         line.strip_prefix("---")
             .is_some_and(|rest| rest.trim_start().len() < rest.len() || rest.is_empty())
     };
-    let markers: Vec<u32> = (1..)
+    let mut markers = (1..)
         .zip(text.lines())
         .filter(|(_, line)| is_marker(line))
         .map(|(number, _)| number)
-        .collect();
-    let last_up_to = |line: u32| {
-        markers
-            .iter()
-            .copied()
-            .take_while(|marker| *marker <= line)
-            .last()
-    };
-    let begins = documents
-        .iter()
-        .skip(1)
-        .map(|document| last_up_to(document.position.line));
+        .peekable();
+    let mut last = None;
+    // Documents and markers are in the order of the text.
+    let begins = documents.iter().skip(1).map(|document| {
+        while let Some(marker) = markers.next_if(|marker| *marker <= document.position.line) {
+            last = Some(marker);
+        }
+        last
+    });
     begins.chain([None]).collect()
 }
 
