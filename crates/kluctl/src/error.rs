@@ -4,6 +4,9 @@ use tree::{Exceeded, TreeError, TreePath};
 
 use crate::decrypt::NO_DECRYPTION;
 
+/// Maximum number of errors that are reported together.
+pub(crate) const MAX_ERRORS: usize = 10;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{file}: {source}")]

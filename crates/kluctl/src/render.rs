@@ -9,7 +9,7 @@ use yaml::Map;
 use crate::{
     Decrypt, Error, FixedImage, Item, Outline, Rendered, Request, RequestedImage,
     chart::{Renderer, rendered_chart},
-    error::many,
+    error::{MAX_ERRORS, many},
     files, images,
     item::{Behaviour, ItemWorkspace, Staged},
     legacy,
@@ -20,9 +20,6 @@ use crate::{
     target,
     vars::{Context, RenderInputs},
 };
-
-/// Maximum number of failures that are reported.
-const MAX_ERRORS: usize = 10;
 
 /// Renders a project for a target. Fails if the project is invalid or unsupported, or a limit of the budget is exceeded.
 /// Failures of several items are reported together.

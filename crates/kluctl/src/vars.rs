@@ -19,7 +19,12 @@ pub use external::{
 };
 use source::VarsSource;
 
-use crate::{Decrypt, Error, Sources, error, fields::Fields, merge};
+use crate::{
+    Decrypt, Error, Sources,
+    error::{self, MAX_ERRORS},
+    fields::Fields,
+    merge,
+};
 
 /// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
@@ -27,8 +32,6 @@ const VALUE_BYTES: u64 = 64;
 pub(crate) const MOST_BYTES: u64 = 128 << 20;
 /// Bytes of variables that are copied in a step.
 const COPIED_BYTES: u64 = 64;
-/// Maximum number of errors that are reported for one source of variables.
-const MAX_ERRORS: usize = 10;
 
 /// The variables of templates. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -15,7 +15,11 @@ use super::{
     FixedImage,
     fixed::{Asks, of_variables, reference_map},
 };
-use crate::{Error, repeated};
+use crate::{
+    Error,
+    error::{MAX_ERRORS, many},
+    repeated,
+};
 
 /// Bytes of a request that a regular expression searches in a step.
 const SEARCHED_BYTES: usize = 32;
@@ -91,6 +95,29 @@ impl ImageContext<'_> {
         // Each request keeps the tags of its item.
         repeated::count(self.budget, self.tags.iter().map(String::len), operation)
     }
+
+    /// Counts what one request adds: the image in the object and in the list of images, and the names beside it.
+    fn count_result(&self, after: &str, container: Option<&str>, reference: &ObjectRef) -> Result<(), Error> {
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        let names = [
+            container.unwrap_or_default(),
+            &reference.name,
+            namespace,
+            self.dir,
+        ];
+        let lens = names
+            .iter()
+            .map(|name| name.len())
+            .chain([after.len(), after.len()]);
+        repeated::count(self.budget, lens, || format!("images of {reference}"))
+    }
+
+    /// Returns the image that was set last for a request.
+    fn result_image(&self, of_vars: &[FixedImage], image: &str, asks: &Asks<'_>) -> Option<String> {
+        let images = self.fixed.iter().rev().chain(of_vars.iter().rev());
+        let mut images = images.filter(|fixed| fixed.matches(image, asks));
+        images.next().map(|fixed| fixed.result_image.clone())
+    }
 }
 
 /// Replaces the requests in the objects of an item by images, and returns both.
@@ -124,6 +151,10 @@ pub(crate) fn resolve(
             };
             let before = text(object, &leaf).unwrap_or_default().to_owned();
             if !is_one_at_the_start(&before) {
+                // A path may be long, and they may be many.
+                if misplaced.len() == MAX_ERRORS {
+                    return many(misplaced).map(|()| seen);
+                }
                 misplaced.push(Error::MisplacedImage {
                     dir: context.dir.to_owned(),
                     object: reference.to_string(),
@@ -133,13 +164,7 @@ pub(crate) fn resolve(
             }
             let mut found = Vec::new();
             let after = replace(&before, |image| {
-                let result = context
-                    .fixed
-                    .iter()
-                    .rev()
-                    .chain(of_vars.iter().flatten().rev())
-                    .find(|fixed| fixed.matches(image, &asks))
-                    .map(|fixed| fixed.result_image.clone());
+                let result = context.result_image(of_vars.as_deref().unwrap_or_default(), image, &asks);
                 match &result {
                     Some(result) => found.push((image.to_owned(), result.clone())),
                     None if known.insert(image.to_owned()) => missing.push(image.to_owned()),
@@ -159,11 +184,12 @@ pub(crate) fn resolve(
                 position: (context.item, index),
                 field: whole.then(|| leaf.clone()),
             }));
+            context.count_result(&after, container.as_deref(), &reference)?;
             path::set(object, &leaf, Value::String(after));
         }
     }
     misplaced.extend(missing.into_iter().map(Error::NoImage));
-    crate::error::many(misplaced).map(|()| seen)
+    many(misplaced).map(|()| seen)
 }
 
 fn text<'a>(object: &'a Value, leaf: &[Key]) -> Option<&'a str> {
@@ -297,5 +323,36 @@ mod tests {
             let expected = "postprocessing kustomize objects for app failed: ns/Deployment/d: spec[0].image:";
             assert!(error.to_string().starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn long_path_of_many_misplaced_placeholders_is_repeated_in_few_errors() {
+        let fields: Map = (0..1000)
+            .map(|index| (format!("a{index}"), Value::from(format!("x{BEGIN}"))))
+            .collect();
+        let mut object = object("a");
+        object
+            .as_map_mut()
+            .unwrap()
+            .insert("k".repeat(10_000), Value::Map(fields));
+        let error = resolve(&mut [object], &context(&[], None)).unwrap_err();
+        assert!(
+            matches!(&error, Error::Many(errors) if errors.len() == MAX_ERRORS),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn long_image_of_many_requests_ends_with_the_limit_of_output() {
+        let image = "i".repeat(1 << 20);
+        let fixed = [FixedImage::parse(&format!("a={image}")).unwrap()];
+        let mut objects = vec![object(&placeholder("a")); 100];
+        let budget = Budget::default();
+        let context = ImageContext {
+            budget: &budget,
+            ..context(&fixed, None)
+        };
+        let error = resolve(&mut objects, &context).unwrap_err();
+        assert!(matches!(error, Error::Budget { .. }), "{error}");
     }
 }
