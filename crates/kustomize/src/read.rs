@@ -61,6 +61,7 @@ pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<N
 /// Reads the documents of a file; a lone `List` is split, empty ones are dropped, the others must be objects.
 fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
     let separators = separators(text).map_err(|(line, error)| error.at(file, line))?;
+    run.parses(text, file)?;
     let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::malformed(file, source))?;
     let unwrapped = unwrap(read, separators == 0);
     checked(unwrapped).map_err(|(line, error)| error.at(file, line))

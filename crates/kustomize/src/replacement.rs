@@ -20,6 +20,7 @@ use crate::{
     error::{Context as _, Step},
     id::{DEFAULT_NAMESPACE, Gvk, Id},
     lookup,
+    measure::{NODE_SIZE, measure},
     model::{
         FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector, configs,
         decode,
@@ -176,6 +177,8 @@ impl Objects<'_> {
             return Err(Error::new(Step::Replacement, problem));
         };
         let is_secret = resource.is_some_and(|resource| resource.gvk().kind == "Secret");
+        // It is read and measured even if nothing is a target.
+        self.meter.work(measure(field).1 / NODE_SIZE)?;
         value::refine(field, source.options.as_ref(), is_secret).map(SourceValue::new)
     }
 

@@ -18,7 +18,12 @@ pub(crate) struct Run<'a> {
     read: std::cell::Cell<u64>,
     /// Bytes of the compiled patterns of the build.
     patterns: std::cell::Cell<u64>,
+    /// Bytes of the largest object that was converted so far.
+    converted: std::cell::Cell<u64>,
 }
+
+/// Memory of a node of a parsed file, in bytes, for each separator of its text.
+const NODE_MEMORY: u64 = 128;
 
 /// Maximum memory of all compiled patterns of a build, in bytes: some ten thousand usual ones.
 const MAX_PATTERNS: u64 = 64 << 20;
@@ -32,6 +37,7 @@ impl<'a> Run<'a> {
             warnings: std::cell::RefCell::default(),
             read: std::cell::Cell::default(),
             patterns: std::cell::Cell::default(),
+            converted: std::cell::Cell::default(),
         }
     }
 
@@ -74,6 +80,25 @@ impl<'a> Run<'a> {
         )
     }
 
+    /// Counts a text before it is parsed. Its nodes live until the end of the build, and may take 50 times the text.
+    pub(crate) fn parses(&self, text: &[u8], file: &TreePath) -> Result<(), Error> {
+        self.step(text.len() as u64 / 64, file)?;
+        let nodes = yaml::read::most_nodes(text) as u64;
+        let counted = self.budget.memory(nodes.saturating_mul(NODE_MEMORY));
+        counted.map_err(ended(file))
+    }
+
+    /// Counts an object of `bytes` bytes that is converted to another form and back. Two forms of it live beside the object meanwhile;
+    /// the next object takes the memory of the last.
+    pub(crate) fn converts(&self, bytes: usize, file: &TreePath) -> Result<(), Error> {
+        self.step(bytes as u64 / 16, file)?;
+        let bytes = (bytes as u64).saturating_mul(3);
+        let more = bytes.saturating_sub(self.converted.get());
+        self.budget.memory(more).map_err(ended(file))?;
+        self.converted.set(self.converted.get().max(bytes));
+        Ok(())
+    }
+
     /// Fails if there are more objects than a build may have.
     pub(crate) fn fits(&self, objects: usize, dir: &TreePath) -> Result<(), Error> {
         let limit = self.budget.limits().objects;
@@ -92,4 +117,53 @@ impl<'a> Run<'a> {
 fn ended(dir: &TreePath) -> impl FnOnce(Exceeded) -> Error {
     let dir = dir.clone();
     move |source| Error::Budget { dir, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    use tree::{Mem, SharedMemory};
+
+    use super::*;
+    use crate::build;
+
+    /// Counts the bytes that operations take.
+    #[derive(Debug, Default)]
+    struct Taken(AtomicU64);
+
+    impl SharedMemory for Taken {
+        fn take(&self, bytes: u64) -> bool {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+            true
+        }
+    }
+
+    /// Returns the memory that a build of a ConfigMap with a list of `items` items takes, with a number of JSON patches.
+    fn memory_of(items: usize, patches: usize) -> u64 {
+        let list = "1,".repeat(items);
+        let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nlist: [{list}]\n");
+        let patch =
+            "- {target: {kind: ConfigMap}, patch: '[{\"op\": \"add\", \"path\": \"/x\", \"value\": 1}]'}\n";
+        let kustomization = format!("resources: [a.yaml]\npatches:\n{}", patch.repeat(patches));
+        let tree = Mem::from_files([("kustomization.yaml", kustomization), ("a.yaml", object)]).unwrap();
+        let taken = Arc::new(Taken::default());
+        let budget = Budget::default().with_memory(Arc::clone(&taken) as Arc<dyn SharedMemory>);
+        build(&tree, &TreePath::root(), &Options::default(), &budget).unwrap();
+        taken.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn nodes_of_files_and_patched_objects_take_shared_memory() {
+        let (few, many) = (memory_of(1_000, 1), memory_of(100_000, 1));
+        assert!(many > few + 99_000 * NODE_MEMORY, "{few}, {many}");
+        let again = memory_of(100_000, 3);
+        assert!(
+            again < many + (1 << 16),
+            "{many}, {again}: a patch takes the memory of the one before"
+        );
+    }
 }

@@ -61,6 +61,13 @@ pub struct Document {
     pub position: Position,
 }
 
+/// Returns a number that the nodes of a text don't exceed, without reading it: its separators, and one.
+#[must_use]
+pub fn most_nodes(text: &[u8]) -> usize {
+    let is_separator = |byte: &&u8| matches!(byte, b',' | b'\n' | b'[' | b'{' | b':');
+    text.iter().filter(is_separator).count() + 1
+}
+
 /// Reads the first document as sigs.k8s.io/yaml does in strict mode; later documents are ignored. An empty stream is null.
 /// Fails if the stream is not valid YAML, has a key twice, a key that is null, a list or a map, or an infinite number.
 pub fn goyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {

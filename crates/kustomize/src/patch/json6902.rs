@@ -12,7 +12,7 @@ use yaml::{
 };
 
 use self::apply::{Failure, Operation};
-use crate::{Error, error::Step, run::Run};
+use crate::{Error, error::Step, measure::measure, run::Run};
 
 /// The operations of a patch; `None` for an empty file.
 #[derive(Debug, Clone)]
@@ -62,6 +62,7 @@ impl JsonPatch {
         file: &TreePath,
     ) -> Result<(Node, bool), Error> {
         let failed = |problem: String| Error::new(Step::Patch, problem);
+        run.converts(measure(object).1, file)?;
         let value = object.to_value().map_err(|error| failed(error.to_string()))?;
         let operations = self.operations.as_deref().unwrap_or_default();
         let mut value = value.to_json();
