@@ -65,6 +65,7 @@ fn reversed(bytes: &[u8]) -> Vec<u8> {
 fn is_match(mut pattern: &[u8], mut name: &[u8], budget: &Budget) -> Result<bool, Stop> {
     while !pattern.is_empty() {
         let (star, chunk, rest) = chunk_of(pattern);
+        budget.step(scanned(chunk))?;
         pattern = rest;
         if star && chunk.is_empty() {
             return Ok(true);
@@ -102,6 +103,11 @@ fn after_star<'n>(
     Ok(None)
 }
 
+/// Returns the steps of a scan of a part of a pattern.
+const fn scanned(part: &[u8]) -> u64 {
+    part.len() as u64 / 16
+}
+
 /// Splits off the first part of a pattern without a star, and tells if a star is before it.
 fn chunk_of(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     let stars = pattern.iter().take_while(|c| **c == b'*').count();
@@ -133,6 +139,7 @@ fn match_chunk<'n>(mut chunk: &[u8], mut name: &'n [u8], budget: &Budget) -> Res
                 let (c, size) = character(name);
                 name = name.get(size..).unwrap_or_default();
                 let (is_inside, rest) = class(after, c)?;
+                budget.step(scanned(after) - scanned(rest))?;
                 chunk = rest;
                 if !is_inside {
                     return Ok(None);
