@@ -20,16 +20,19 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use cluster::{ApplyOptions, Cluster, DeleteOptions, Deleted, Detail, Patch};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
+use limits::blocking;
 use objects::ObjectRef;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use yaml::{Map, Value};
 
-use super::{CommandResult, KluctlDeployment, Origin, bounded, contents};
+use super::{CommandResult, KluctlDeployment, Origin, ResultObject, bounded, contents};
 use crate::{Error, ValidateResult};
 use read::ReadError;
 use retention::KnownResults;
@@ -142,6 +145,34 @@ struct Record<'a> {
     data: Vec<(&'static str, Vec<u8>)>,
 }
 
+/// The objects of a result, of which one or two exist as copies at a time.
+type Objects<'a> = &'a mut dyn Iterator<Item = ResultObject>;
+
+/// Formats and compresses objects on a thread, since that takes seconds for a large result.
+async fn packed(
+    objects: &[ResultObject],
+    pack: impl FnOnce(Objects<'_>) -> Result<Vec<u8>, Error> + Send + 'static,
+) -> Result<Vec<u8>, Error> {
+    let (send, mut receive) = mpsc::channel(1);
+    let copy = async move {
+        for object in objects {
+            // The thread has ended with an error.
+            if send.send(object.clone()).await.is_err() {
+                return;
+            }
+        }
+    };
+    let never = CancellationToken::new();
+    let job = blocking::run("", Duration::MAX, &never, move |_| {
+        pack(&mut std::iter::from_fn(|| receive.blocking_recv()))
+    });
+    let (packed, ()) = tokio::join!(job, copy);
+    packed.map_err(|failed| Error::StoredResult {
+        id: String::new(),
+        reason: failed.to_string(),
+    })?
+}
+
 impl ResultStore {
     #[must_use]
     pub fn new(cluster: Cluster, namespace: &str, retention: Retention) -> Self {
@@ -164,36 +195,36 @@ impl ResultStore {
     }
 
     pub async fn write_command(&self, result: &CommandResult) -> Result<(), Error> {
+        let frame = result.frame(None);
+        let reduced = move |objects: Objects<'_>| {
+            pack::with_list(
+                &frame,
+                "objects",
+                objects.map(|object| contents::reduced(&object)),
+            )
+        };
+        let compact = |objects: Objects<'_>| pack::list(objects.map(|object| contents::compact(&object)));
         let record = Record {
             id: &result.origin.id,
             origin: &result.origin,
             is_validation: false,
             summary: bounded(result.summary(), SUMMARY_BYTES),
             data: vec![
-                (
-                    "reducedResult",
-                    pack::with_list(
-                        &result.frame(None),
-                        "objects",
-                        result.objects.iter().map(contents::reduced),
-                    )?,
-                ),
-                (
-                    "compactedObjects",
-                    pack::list(result.objects.iter().map(contents::compact))?,
-                ),
+                ("reducedResult", packed(&result.objects, reduced).await?),
+                ("compactedObjects", packed(&result.objects, compact).await?),
             ],
         };
         self.write(record).await
     }
 
     pub async fn write_validation(&self, result: &ValidateResult) -> Result<(), Error> {
+        let value = result.to_value();
         let record = Record {
             id: &result.origin.id,
             origin: &result.origin,
             is_validation: true,
             summary: result.summary(),
-            data: vec![("result", pack::value(&result.to_value())?)],
+            data: vec![("result", packed(&[], move |_| pack::value(&value)).await?)],
         };
         self.write(record).await
     }
