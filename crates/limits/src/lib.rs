@@ -3,6 +3,7 @@
 pub mod blocking;
 mod byte_budget;
 mod compressed;
+mod compute;
 mod credential_cache;
 mod exclusive;
 mod fair_permits;
@@ -16,6 +17,7 @@ mod threads;
 
 pub use byte_budget::{ByteBudget, ByteBudgetError, Share, Tenant};
 pub use compressed::Compressed;
+pub use compute::{INLINE_BYTES, compute, compute_sized};
 pub use credential_cache::{CacheBounds, CredentialCache};
 pub use exclusive::{Claim, ExclusiveNames};
 pub use fair_permits::{FairPermit, FairPermits};

@@ -12,7 +12,6 @@ pub mod alerts;
 mod body;
 #[cfg(test)]
 mod bounds;
-mod compute;
 pub mod delivery;
 mod error;
 mod event;

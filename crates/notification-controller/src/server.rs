@@ -15,7 +15,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use limits::{ByteBudget, ByteBudgetError, Share};
+use limits::{ByteBudget, ByteBudgetError, Share, compute_sized};
 use parking_lot::Mutex;
 use runtime::{
     Context,
@@ -32,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     accepted::{Accepted, Deliveries},
     body::{self, SharedBytes},
-    compute::compute_sized,
     event,
     flags::Flags,
     journal::{Entry, Journal, Left, Ticket, is_old},

@@ -9,11 +9,10 @@ use std::{
 use api::{Event, notification::Alert};
 use jinja::{Renderer, Vars};
 use kube::ResourceExt as _;
+use limits::compute;
 use serde_json::json;
 use tree::{Budget, Limits, Mem};
 use yaml::Map;
-
-use crate::compute::compute;
 
 /// Maximum length of a template, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;

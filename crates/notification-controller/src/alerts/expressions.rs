@@ -7,10 +7,10 @@ use std::{collections::HashMap, sync::Arc};
 use api::notification::{Alert, AlertSpec};
 use cel::{PatternError, compile_patterns};
 use kube::ResourceExt as _;
+use limits::compute;
 use parking_lot::Mutex;
 use regex_automata::meta::Regex;
 
-use crate::compute::compute;
 use cache::ListCache;
 
 const LIST_BYTES: usize = 1 << 20;

@@ -2,12 +2,13 @@
 
 use std::{sync::OnceLock, time::Duration};
 
+use limits::compute;
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 use parking_lot::Mutex;
 use url::{Host, Url};
 
 use super::{lanes::WIDTH, settings::Connection};
-use crate::{compute::compute, error::Error};
+use crate::error::Error;
 
 /// Maximum number of cached clients; beyond it, the namespace with the most loses one.
 const MAX_CLIENTS: usize = 32;

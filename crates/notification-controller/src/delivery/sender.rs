@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::{Event, Secret, notification::Provider};
 use kube::{Client, ResourceExt as _};
+use limits::{INLINE_BYTES, compute};
 use net::AddressPolicy;
 use tokio::time::Instant;
 
@@ -18,7 +19,6 @@ use super::{
     steps,
 };
 use crate::{
-    compute::{INLINE, compute},
     error::Error,
     providers::{self, interface::AlertName},
 };
@@ -117,7 +117,7 @@ impl Sender {
     async fn settings(&self, provider: &Provider) -> Result<(Settings, Option<String>), Error> {
         let secrets = ProviderSecrets::read(&self.client, provider).await?;
         let mut settings = match secrets.size() {
-            ..=INLINE => Settings::of(provider, &secrets)?,
+            ..=INLINE_BYTES => Settings::of(provider, &secrets)?,
             _ => {
                 let provider = provider.clone();
                 let namespace = provider.namespace().unwrap_or_default();

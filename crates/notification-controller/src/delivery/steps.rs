@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use api::Event;
+use limits::{INLINE_BYTES, compute, compute_sized};
 
 use super::job::Delivery;
 use crate::{
-    compute::{INLINE, compute, compute_sized},
     error::Error,
     providers::{
         interface::{Config, Next, Step},
@@ -27,7 +27,7 @@ pub(super) async fn first(
             .map(|(key, value)| key.len() + value.len())
             .sum::<usize>();
     let has_expression = delivery.provider.spec.commit_status_expr.is_some();
-    if size <= INLINE && !has_expression {
+    if size <= INLINE_BYTES && !has_expression {
         return (kind.steps)(event, &config);
     }
     let (alert, provider) = (Arc::clone(&delivery.alert), Arc::clone(&delivery.provider));

@@ -7,6 +7,7 @@ use api::{
     notification::{Alert, AlertStatus},
 };
 use kube::ResourceExt;
+use limits::compute;
 use parking_lot::Mutex;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +15,6 @@ use sha2::{Digest as _, Sha256};
 use super::outcome;
 use crate::{
     alerts,
-    compute::compute,
     delivery::Reports,
     extensions,
     providers::{self, interface::Takes},

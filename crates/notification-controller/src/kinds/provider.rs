@@ -7,11 +7,11 @@ use api::{
     notification::{Provider, ProviderStatus},
 };
 use kube::ResourceExt;
+use limits::compute;
 use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
 use crate::{
-    compute::compute,
     delivery::{Reports, Routes, Sender},
     error::Error,
     providers::status_id,

@@ -7,10 +7,10 @@ use api::{
     notification::{Receiver, ReceiverStatus},
 };
 use kube::Client;
+use limits::compute;
 use runtime::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity, secret};
 
 use crate::{
-    compute::compute,
     receivers::{self, Index},
     served::{excerpt, is_name},
 };

@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limits::compute_sized;
 use net::{AddressPolicy, Client, ClientOptions, Redirects, Timeouts};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use url::Url;
 
 use super::jwt::KeySet;
-use crate::compute::compute_sized;
 
 /// Maximum age of cached keys.
 const MAX_AGE: Duration = Duration::from_secs(5 * 60);

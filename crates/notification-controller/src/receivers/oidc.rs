@@ -10,6 +10,7 @@ use std::{
 
 use api::notification::{OidcProvider, ReceiverSpec};
 use cel::{Allowance, Limits, Program, Scope, Value, Variables};
+use limits::compute;
 use serde_json::{Map, Value as Json};
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
     refused::Refused,
     types::Checks,
 };
-use crate::compute::compute;
 
 /// The type that needs no Secret.
 pub(super) const TYPE: &str = "generic-oidc";

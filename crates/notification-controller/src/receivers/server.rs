@@ -18,7 +18,7 @@ use axum::{
 use cel::{Allowance, Value};
 use http::{HeaderValue, StatusCode, header};
 use kube::{Client, ResourceExt as _};
-use limits::{ByteBudget, RequestQuota, RequestSlot};
+use limits::{ByteBudget, RequestQuota, RequestSlot, compute};
 use runtime::{
     Context,
     admin::Readiness,
@@ -38,9 +38,7 @@ use super::{
     types::{self, Checks, Request, Verified},
 };
 use crate::{
-    body,
-    compute::compute,
-    log_limit,
+    body, log_limit,
     metrics::HttpMetrics,
     server::{busy, closing},
 };

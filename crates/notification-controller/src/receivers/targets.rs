@@ -18,12 +18,12 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
 };
-use limits::FairPermits;
+use limits::{FairPermits, compute};
 use runtime::names::is_path_segment;
 use serde_json::{Value as Json, json};
 
 use super::filters::RequestFilters;
-use crate::{compute::compute, log_limit, served::ServedKinds};
+use crate::{log_limit, served::ServedKinds};
 
 const ANSWER: Duration = Duration::from_secs(10);
 /// Maximum number of objects of a request that are annotated at the same time.

@@ -7,6 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cel::Value;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, header};
+use limits::{compute, compute_sized};
 use runtime::secret::SecretData;
 use serde::{
     Deserialize, Deserializer,
@@ -21,7 +22,6 @@ use super::{
     oidc,
     refused::Refused,
 };
-use crate::compute::{compute, compute_sized};
 
 /// A request; cheap to clone.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use limits::{PermitLimits, TenantPermits, blocking};
+use crate::{PermitLimits, TenantPermits, blocking};
 
 const LIMITS: PermitLimits = PermitLimits {
     quick: 4,
@@ -17,13 +17,13 @@ const LIMITS: PermitLimits = PermitLimits {
     evict_after: Duration::from_secs(5),
 };
 /// Documents up to this size in bytes are read where they are: a thread would cost more.
-pub(crate) const INLINE: usize = 16 << 10;
+pub const INLINE_BYTES: usize = 16 << 10;
 
 static PERMITS: LazyLock<TenantPermits> = LazyLock::new(|| TenantPermits::new(LIMITS));
 
 /// Runs work of a namespace on a thread. `None` if it panicked, or there is no thread. The flag is true when the work should end: the
 /// returned future was dropped, or another namespace waits for long.
-pub(crate) async fn compute<T: Send + 'static>(
+pub async fn compute<T: Send + 'static>(
     namespace: &str,
     work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
 ) -> Option<T> {
@@ -31,13 +31,13 @@ pub(crate) async fn compute<T: Send + 'static>(
 }
 
 /// Runs work on a document of `size` bytes: here if it is small, otherwise as [`compute`] does.
-pub(crate) async fn compute_sized<T: Send + 'static>(
+pub async fn compute_sized<T: Send + 'static>(
     namespace: &str,
     size: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     match size {
-        ..=INLINE => Some(work()),
+        ..=INLINE_BYTES => Some(work()),
         _ => compute(namespace, |_| work()).await,
     }
 }
