@@ -73,7 +73,9 @@ pub use session::{AppliedObject, Request, Session, SessionOptions};
 pub use stages::Stage;
 pub use treatment::Treatment;
 pub use versions::AppliedVersions;
-pub use wait::{CustomHealth, HealthRules, SetWait, SetWaited, WaitEnd, WaitTarget, wait_all, wait_all_gone};
+pub use wait::{
+    Checked, CustomHealth, HealthRules, SetWait, SetWaited, WaitEnd, WaitTarget, wait_all, wait_all_gone,
+};
 
 const PARALLEL: usize = 8;
 

@@ -10,6 +10,7 @@ mod observer;
 use std::{fmt, sync::Arc, time::Duration};
 
 use cluster::Cluster;
+use futures::future::BoxFuture;
 use objects::{
     ObjectRef,
     kstatus::{Health, Status},
@@ -30,10 +31,22 @@ pub enum HealthRules {
     Kstatus,
 }
 
-/// Checks of an owner's user for some kinds, in place of the rules.
+/// The result of a custom check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// The rules decide.
+    ByRules,
+    Found(Health),
+    /// The checks have reached a limit: the wait ends as if the object had failed, with this status.
+    Exhausted(Health),
+}
+
+/// Checks of an owner's user for some kinds, in place of the rules. They are not trusted: an implementation evaluates them on threads of its
+/// own, so that no async worker is blocked, and bounds their work.
 pub trait CustomHealth: Send + Sync {
-    /// Returns the status of a live object; `None` if the rules decide.
-    fn check(&self, object: &Value) -> Option<Health>;
+    /// Checks live objects. Returns the results of the first ones, at least one; the caller asks again for the others. A future that is dropped
+    /// ends the work.
+    fn check(&self, objects: Vec<Arc<Value>>) -> BoxFuture<'_, Vec<Checked>>;
 }
 
 #[derive(Debug, Clone)]
@@ -146,8 +159,10 @@ async fn observe(
 ) -> SetWaited {
     let polled = cluster.within_wait();
     let mut observer = Observer::new(&polled, goal, targets);
-    // Most objects are ready as soon as they are applied: that needs neither a watch nor a permit back.
-    if let Some(ended) = observer.judge_known().await {
+    // Most objects are ready as soon as they are applied: that needs neither a watch nor a permit back. Custom checks may take long.
+    if !observer.has_custom_checks()
+        && let Some(ended) = observer.judge_known().await
+    {
         return observer.result(end_of(ended));
     }
     let wait = async {

@@ -146,6 +146,16 @@ fn cancelled_evaluations_end_at_once() {
 }
 
 #[test]
+fn conversions_of_values_are_charged_before_they_are_made() {
+    let value = yaml::Value::from_json(json!({"a": ["x".repeat(6400), 1, {"b": null}]}));
+    let limits = |steps| Limits { steps, bytes: 0 };
+    let mut allowance = Allowance::new(limits(200));
+    assert!(allowance.convert(&value).is_ok());
+    assert_eq!(allowance.left().steps, 200 - 107);
+    assert_eq!(allowance.convert(&value).err(), Some(EvalError::AllSteps(200)));
+}
+
+#[test]
 fn patterns_are_bounded_before_they_are_parsed() {
     // Each class of a parsed expression has kilobytes, whatever the size limit of the compiled one.
     for pattern in ["\\w".repeat(30_000), "[\\p{L}]".repeat(4000), "a".repeat(1 << 20)] {

@@ -23,6 +23,15 @@ pub struct Limits {
     pub bytes: usize,
 }
 
+impl Limits {
+    /// Limits of all expressions of one pass of a controller over an object, apart from those of each evaluation: 20,000,000 steps, which take
+    /// less than 8 s. The values of an evaluation end with it, so their bytes are not added up.
+    pub const OF_PASS: Self = Self {
+        steps: 20_000_000,
+        bytes: usize::MAX,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -119,6 +128,27 @@ impl Allowance {
         let left = self.left.steps.checked_sub(steps);
         self.left.steps = left.unwrap_or(0);
         left.map(|_| ()).ok_or(EvalError::AllSteps(self.limits.steps))
+    }
+
+    /// Converts a value of an object, for a step for each part and each 64 bytes of text.
+    pub fn convert(&mut self, value: &yaml::Value) -> Result<Value, EvalError> {
+        self.spend(conversion_steps(value))?;
+        Ok(value.into())
+    }
+}
+
+/// Returns the steps of converting a value: one for each part, and for each 64 bytes of text.
+fn conversion_steps(value: &yaml::Value) -> usize {
+    let text = |text: &str| 1 + text.len() / STEP_BYTES;
+    match value {
+        yaml::Value::String(value) => text(value),
+        yaml::Value::Seq(items) => 1 + items.iter().map(conversion_steps).sum::<usize>(),
+        yaml::Value::Map(fields) => {
+            let fields = fields.iter();
+            let steps = fields.map(|(name, value)| text(name) + conversion_steps(value));
+            1 + steps.sum::<usize>()
+        }
+        _ => 1,
     }
 }
 

@@ -1,15 +1,18 @@
-//! Refuses invalid references before anything is done. Pure.
+//! Refuses invalid references before anything is done.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use api::{Fault, Reason, SourceReference};
-
 use kube::Resource as _;
-use runtime::names::is_path_segment;
+use limits::compute;
+use runtime::{Pass, names::is_path_segment};
 
-use crate::{Consumer, SourceKind, consumer, dependencies::check_expression};
+use crate::{Consumer, SourceKind, consumer, dependencies::compile};
 
-/// Checks all references of an object.
+/// Checks all references of an object, but not their expressions: [`check_expressions`] does that.
 ///
 /// # Errors
 /// A stalling fault that names the field and its value: the source is missing, or of a kind or version that is not
@@ -64,15 +67,43 @@ fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
             return Err(invalid(&path, "\"\"", "is required for another kind"));
         }
         check_segments(&path, &reference.name, reference.namespace.as_deref())?;
-        if let Some(source) = reference
-            .ready_expr
-            .as_deref()
-            .filter(|source| !source.is_empty())
-        {
-            check_expression(&format!("{path}.readyExpr"), source)?;
-        }
     }
     Ok(())
+}
+
+/// Checks the expressions of an object's dependencies, on a thread of its namespace. The pass gives back its permit meanwhile.
+///
+/// # Errors
+/// A stalling fault that names the field if one is not valid, or not of the type bool; one that is retried if the thread was needed for
+/// other namespaces.
+pub async fn check_expressions<C: Consumer>(pass: &Pass<'_, C::Object>) -> Result<(), Fault> {
+    let references = C::depends_on(pass.object).into_iter().enumerate();
+    let expressions = references.filter_map(|(i, reference)| {
+        let source = reference.ready_expr.filter(|source| !source.is_empty())?;
+        Some((format!("spec.dependsOn[{i}].readyExpr"), source))
+    });
+    let expressions: Vec<_> = expressions.collect();
+    if expressions.is_empty() {
+        return Ok(());
+    }
+    let checked = compute(pass.namespace, move |cancelled| {
+        check_all(&expressions, cancelled)
+    });
+    pass.slot.waiting(checked).await.unwrap_or_else(|| Err(stopped()))
+}
+
+fn check_all(expressions: &[(String, String)], cancelled: &AtomicBool) -> Result<(), Fault> {
+    expressions
+        .iter()
+        .try_for_each(|(path, source)| match cancelled.load(Ordering::Relaxed) {
+            true => Err(stopped()),
+            false => compile(path, source).map(drop),
+        })
+}
+
+/// Returns the fault of expressions without a result, because other namespaces waited for their threads.
+pub(crate) fn stopped() -> Fault {
+    Fault::retry(Reason::InternalError, "the expressions cannot be evaluated now")
 }
 
 /// Checks the names that say where and as whom to deploy.
@@ -138,4 +169,22 @@ pub(crate) fn is_object_name(name: &str) -> bool {
 
 fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {
     Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_checked_until_the_thread_is_needed_for_others() {
+        let expressions =
+            ["dep.a == 1", "1 +"].map(|source| (format!("path of {source}"), source.to_owned()));
+        let invalid = check_all(&expressions, &AtomicBool::new(false)).unwrap_err();
+        assert_eq!(invalid.reason, Reason::InvalidCELExpression);
+        assert!(
+            invalid.message.starts_with("path of 1 +: failed to parse"),
+            "{invalid}"
+        );
+        assert_eq!(check_all(&expressions, &AtomicBool::new(true)), Err(stopped()));
+    }
 }

@@ -16,7 +16,12 @@ use crate::{Links, SourceId, SourceKind};
 ///
 /// The methods without a body read single fields of a typed object. [`Consumer::links`] reads an untyped one.
 pub trait Consumer: Send + Sync + 'static {
-    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + serde::Serialize + Sync;
+    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + serde::Serialize
+        + Clone
+        + Send
+        + Sync
+        + 'static;
 
     /// The kinds of sources that its objects may refer to, the most common one first.
     const SOURCE_KINDS: &'static [SourceKind];

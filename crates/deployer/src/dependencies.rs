@@ -4,22 +4,26 @@
 //! expression reads, are read with the identity that the object deploys with: expression by expression, a tenant could learn the content
 //! of any object otherwise.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::{DependencyReference, Fault, Reason, revision};
-use cel::{Program, Scope, Variables};
+use cel::{Allowance, EvalError, Limits, Program, Scope, Variables};
 use cluster::Cluster;
 use jiff::Timestamp;
 use kube::{
     Client, Resource,
     core::{ApiResource, DynamicObject},
 };
+use limits::compute;
 use objects::{ObjectRef, kstatus, split_api_version};
 use runtime::{ObjectKey, client::describe};
+use serde::Serialize;
 use serde_json::Value as Json;
 use yaml::Value;
 
-use crate::{Clusters, Consumer, Links, ReferenceRules, SourceArtifact, consumer, objects as live};
+use crate::{
+    Clusters, Consumer, Links, ReferenceRules, SourceArtifact, check::stopped, consumer, objects as live,
+};
 
 /// Groups whose objects must have a Ready condition that is True.
 const TOOLKIT: &str = "toolkit.fluxcd.io";
@@ -44,6 +48,7 @@ impl Dependencies<'_> {
         artifact: Option<&SourceArtifact>,
     ) -> Result<(), Fault> {
         let kind = C::Object::kind(&());
+        let mut expressions = ReadyExpressions::new(&C::key(object).namespace);
         for reference in C::depends_on(object) {
             let is_own = consumer::is_kind(&reference, &kind);
             let key = match is_own {
@@ -56,7 +61,10 @@ impl Dependencies<'_> {
             self.allow::<C>(object, &reference, &key)?;
             let needs_content = !is_own || expression(&reference).is_some();
             let reason = match needs_content {
-                true => self.any::<C>(object, &reference, &key).await?,
+                true => {
+                    self.any::<C>(object, (&reference, &key), &mut expressions)
+                        .await?
+                }
                 false => self.own_kind::<C>(&reference, &key, artifact).await,
             };
             let is_by_status = is_own && needs_content && self.additive;
@@ -106,8 +114,8 @@ impl Dependencies<'_> {
     async fn any<C: Consumer>(
         &self,
         object: &C::Object,
-        reference: &DependencyReference,
-        key: &ObjectKey,
+        (reference, key): (&DependencyReference, &ObjectKey),
+        expressions: &mut ReadyExpressions,
     ) -> Result<Option<String>, Fault> {
         let target = target::<C>(reference, key);
         let is_own = consumer::is_kind(reference, &C::Object::kind(&()));
@@ -126,10 +134,16 @@ impl Dependencies<'_> {
         match expression(reference) {
             Some(source) => {
                 let name = if is_own { key.to_string() } else { name(&target) };
-                let reason = by_expression(source, object, (&target, &name), &found)?;
                 // Objects of the own kind are checked with the revision of their source.
                 let checks = self.additive && !is_own;
-                Ok(reason.or_else(|| by_status(&target, &found).filter(|_| checks)))
+                let by_status = checks.then(|| by_status(&target, &found)).flatten();
+                let expression = Expression {
+                    source: source.to_owned(),
+                    name,
+                    hides_data: target.is("", "Secret"),
+                };
+                let reason = expressions.evaluate(expression, object, found).await?;
+                Ok(reason.or(by_status))
             }
             None => Ok(by_status(&target, &found)),
         }
@@ -183,52 +197,115 @@ fn name(target: &ObjectRef) -> String {
     )
 }
 
-/// Checks an expression. Pure.
+/// Compiles an expression. Pure.
 ///
 /// # Errors
 /// A stalling fault if it is not valid, or not of the type bool.
-pub(crate) fn check_expression(path: &str, source: &str) -> Result<(), Fault> {
+pub(crate) fn compile(path: &str, source: &str) -> Result<Program, Fault> {
     let compiled = Program::compile_bool(source, Scope::Declared(&VARIABLES));
-    compiled.map(drop).map_err(|error| {
+    compiled.map_err(|error| {
         let error = error.located(source);
         let message = format!("{path}: failed to parse the CEL expression '{source}': {error}");
         Fault::stall(Reason::InvalidCELExpression, message)
     })
 }
 
+/// A `readyExpr`, with the name of its dependency.
+struct Expression {
+    source: String,
+    name: String,
+    /// True if the data of the dependency are hidden from the expression.
+    hides_data: bool,
+}
+
+/// The expressions of an object's dependencies. They are evaluated one by one on a thread of its namespace, within [`Limits::OF_PASS`] for
+/// all of them.
+struct ReadyExpressions {
+    namespace: String,
+    /// The object itself, as expressions read it, after the first evaluation.
+    itself: Option<cel::Value>,
+    allowance: Allowance,
+}
+
+impl ReadyExpressions {
+    fn new(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            itself: None,
+            allowance: Allowance::new(Limits::OF_PASS),
+        }
+    }
+
+    /// Returns the reason to wait for a dependency.
+    async fn evaluate<O>(
+        &mut self,
+        expression: Expression,
+        object: &O,
+        dependency: Value,
+    ) -> Result<Option<String>, Fault>
+    where
+        O: Serialize + Clone + Send + 'static,
+    {
+        let unread = self.itself.is_none().then(|| object.clone());
+        let (known, left) = (self.itself.clone(), self.allowance.clone());
+        let evaluated = compute(&self.namespace, move |cancelled| {
+            let mut allowance = left.with_cancellation(Arc::clone(cancelled));
+            let read = |object: O| {
+                let json = serde_json::to_value(object).unwrap_or_default();
+                allowance.convert(&Value::from_json(json))
+            };
+            let itself = known.map_or_else(|| unread.map(read).transpose(), |known| Ok(Some(known)));
+            let itself = itself.map(|itself| itself.unwrap_or(cel::Value::Null));
+            let reason = match &itself {
+                Ok(itself) => by_expression(&expression, itself, dependency, &mut allowance),
+                Err(error) => Ok(Some(unevaluated(&expression, error))),
+            };
+            (reason, itself.ok(), allowance)
+        });
+        let (reason, itself, allowance) = evaluated.await.ok_or_else(stopped)?;
+        (self.itself, self.allowance) = (itself, allowance);
+        reason
+    }
+}
+
 /// Returns the reason to wait for an object by an expression. A value that is not there yet waits. Pure.
 fn by_expression(
-    source: &str,
-    object: &impl serde::Serialize,
-    (target, name): (&ObjectRef, &str),
-    found: &Value,
+    expression: &Expression,
+    itself: &cel::Value,
+    mut dependency: Value,
+    allowance: &mut Allowance,
 ) -> Result<Option<String>, Fault> {
-    check_expression("spec.dependsOn[].readyExpr", source)?;
-    let Ok(program) = Program::compile_bool(source, Scope::Declared(&VARIABLES)) else {
-        return Ok(None);
-    };
-    let mut dependency = found.to_json();
-    hide_secret(&mut dependency, target);
-    let itself = serde_json::to_value(object).unwrap_or_default();
-    let variables = Variables::new()
-        .with("self", cel::Value::from(&Value::from_json(itself)))
-        .with("dep", cel::Value::from(&Value::from_json(dependency)));
-    Ok(match program.is_true(&variables) {
+    if expression.hides_data
+        && let Some(fields) = dependency.as_map_mut()
+    {
+        fields.remove("data");
+        fields.remove("stringData");
+    }
+    let compiled = allowance.spend(expression.source.len());
+    let program = compile("spec.dependsOn[].readyExpr", &expression.source)?;
+    let holds = compiled.and_then(|()| {
+        let variables = Variables::new()
+            .with("self", itself.clone())
+            .with("dep", allowance.convert(&dependency)?);
+        program.is_true_with(&variables, allowance)
+    });
+    Ok(match holds {
         Ok(true) => None,
         Ok(false) => Some(format!(
-            "dependency '{name}' is not ready according to readyExpr eval"
+            "dependency '{}' is not ready according to readyExpr eval",
+            expression.name
         )),
-        Err(error) => Some(format!(
-            "failed to evaluate the CEL expression '{source}': {error}"
-        )),
+        Err(error) => Some(unevaluated(expression, &error)),
     })
 }
 
-fn hide_secret(object: &mut Json, target: &ObjectRef) {
-    if target.is("", "Secret")
-        && let Some(map) = object.as_object_mut()
-    {
-        map.retain(|field, _| !matches!(field.as_str(), "data" | "stringData"));
+/// Describes an expression without a value.
+fn unevaluated(Expression { source, name, .. }: &Expression, error: &EvalError) -> String {
+    match error {
+        EvalError::AllSteps(_) | EvalError::AllMemory(_) => {
+            format!("dependency '{name}' is not checked: {error}, with the CEL expression '{source}'")
+        }
+        error => format!("failed to evaluate the CEL expression '{source}': {error}"),
     }
 }
 
@@ -292,15 +369,66 @@ mod tests {
         }
     }
 
-    fn evaluate(source: &str, kind: &str, dependency: Json) -> Result<Option<String>, Fault> {
-        let itself = json!({ "spec": { "target": "prod" } });
+    fn expression(source: &str, kind: &str) -> Expression {
         let target = target("", kind);
+        Expression {
+            source: source.to_owned(),
+            name: name(&target),
+            hides_data: target.is("", "Secret"),
+        }
+    }
+
+    fn evaluate(source: &str, kind: &str, dependency: Json) -> Result<Option<String>, Fault> {
+        let itself = Value::from_json(json!({ "spec": { "target": "prod" } }));
         by_expression(
-            source,
-            &itself,
-            (&target, &name(&target)),
-            &Value::from_json(dependency),
+            &expression(source, kind),
+            &cel::Value::from(&itself),
+            Value::from_json(dependency),
+            &mut Allowance::new(Limits::OF_PASS),
         )
+    }
+
+    #[tokio::test]
+    async fn expressions_of_an_object_share_its_steps_and_leave_the_worker_to_others() {
+        let limits = Limits {
+            steps: 1_000_000,
+            ..Limits::OF_PASS
+        };
+        let mut expressions = ReadyExpressions {
+            allowance: Allowance::new(limits),
+            ..ReadyExpressions::new("apps")
+        };
+        let source = "dep.items.all(x, dep.items.all(y, x + y >= self.least))";
+        let (mut turns, mut evaluated) = (0, 0);
+        let reason = loop {
+            let items: Vec<_> = (0..200).collect();
+            let itself = json!({ "least": 0 });
+            let dependency = Value::from_json(json!({ "items": items }));
+            let others = async {
+                loop {
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                }
+            };
+            let reason = tokio::select! {
+                reason = expressions.evaluate(expression(source, "Thing"), &itself, dependency) => reason,
+                () = others => Ok(None),
+            };
+            match reason.unwrap() {
+                None => evaluated += 1,
+                Some(reason) => break reason,
+            }
+        };
+        assert!((1..25).contains(&evaluated), "{evaluated} evaluations");
+        assert!(turns > 10 * evaluated, "the worker had {turns} turns");
+        assert_eq!(
+            reason,
+            format!(
+                "dependency 'v1/Thing/shop/web' is not checked: the expressions together take more than 1000000 steps, with the \
+                 CEL expression '{source}'"
+            )
+        );
+        assert!(expressions.itself.is_some(), "the object is read once");
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod sources;
 mod triggers;
 mod working;
 
-pub use check::{check, check_name};
+pub use check::{check, check_expressions, check_name};
 pub use clusters::{
     ClusterIdentity, ClusterMap, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster,
 };

@@ -27,7 +27,7 @@ use crate::{
     Acted, ClusterMap, DeployKind, DeploySpec, Inputs, KubeconfigError, NewRevision, Parts, RemovalFailure,
     Start, TargetCluster, UnchangedSource, idle::Ages, retried_after, working,
 };
-pub use kind::{Deployed, ManifestKind, ManifestSpec, Manifests, Report};
+pub use kind::{CompiledRules, Deployed, ManifestKind, ManifestSpec, Manifests, Report};
 pub use status::DeployStatus;
 
 /// Duration of a wait from which on the status says that objects are waited for.
@@ -106,12 +106,12 @@ impl<K: ManifestKind> ManifestDeployer<K> {
     async fn wait(
         &self,
         pass: &Pass<'_, K::Object>,
-        object: &K::Object,
+        ManifestDraft { object, rules }: &ManifestDraft<K::Object>,
         (source, built): (&K::Source, &BuiltManifests),
         mut done: Reconciled,
     ) -> Deployed {
         let is_pruned = done.pruned.as_ref().is_none_or(apply::Pruned::is_complete);
-        let targets = match done.applied.is_complete() && is_pruned {
+        let mut targets = match done.applied.is_complete() && is_pruned {
             true => self.kind.health_targets(object, &done.applied),
             false => Vec::new(),
         };
@@ -123,11 +123,10 @@ impl<K: ManifestKind> ManifestDeployer<K> {
             };
         }
         let (limit, started) = (K::spec(object).wait_timeout, Instant::now());
-        let custom = self.kind.custom_health(object);
         let wait = |timeout, targets| {
             let wait = SetWait {
                 fail_fast: self.kind.fails_fast(),
-                custom: custom.as_deref(),
+                custom: rules.health.as_deref(),
                 ..SetWait::new(timeout)
             };
             wait_all(&built.cluster, &built.owner, targets, wait)
@@ -143,6 +142,7 @@ impl<K: ManifestKind> ManifestDeployer<K> {
                 // A failed write is in the log, and the pass writes its status at its end.
                 drop(pass.checkpoint(&status).await);
             }
+            targets.retain(|target| waited.open.iter().any(|(open, _)| *open == target.reference));
             waited = wait(limit.saturating_sub(SHORT_WAIT), targets).await;
         }
         done.waited = Some(waited);
@@ -174,6 +174,7 @@ fn deletion() -> DeletionOptions {
 #[derive(Debug)]
 pub struct ManifestDraft<O> {
     object: O,
+    rules: CompiledRules,
 }
 
 /// The manifests with the labels of their owner, and the cluster.
@@ -246,9 +247,13 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     }
 
     async fn start(&self, pass: &Pass<'_, K::Object>) -> Start<Self> {
-        ControlFlow::Continue(ManifestDraft {
-            object: pass.object.clone(),
-        })
+        match self.kind.compile(pass).await {
+            Ok(rules) => ControlFlow::Continue(ManifestDraft {
+                object: pass.object.clone(),
+                rules,
+            }),
+            Err(fault) => ControlFlow::Break(self.kind.failed(pass.object, None, &fault, &now())),
+        }
     }
 
     async fn fetch(&self, pass: &Pass<'_, K::Object>, _: &mut Self::Draft) -> Result<K::Source, Fault> {
@@ -335,7 +340,6 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
             Membership::Inventory { objects, .. } => Some(objects.as_slice()),
             Membership::Labels { .. } | Membership::None => None,
         };
-        let ignored = self.kind.ignored_fields(pass.object);
         let options = ReconcileOptions {
             batch: BatchOptions {
                 session: apply::SessionOptions {
@@ -346,7 +350,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
                 trial: spec.trial,
                 seen: Some(&seen),
                 assumes: past,
-                ignored: ignored.as_deref(),
+                ignored: draft.rules.ignored.as_deref(),
                 ..self.kind.batch()
             },
             store: Some(&store),
@@ -362,7 +366,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         let done = apply::reconcile(&built.cluster, &built.owner, &built.manifests.objects, options).await;
         let done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
         self.parts.states.compared(&key, done.applied.versions.clone());
-        Ok(self.wait(pass, &draft.object, (source, built), done).await)
+        Ok(self.wait(pass, draft, (source, built), done).await)
     }
 
     fn report(&self, draft: Self::Draft, acted: Acted<'_, Self>, _: Ages, now: &Time) -> Outcome<K::Status> {

@@ -44,7 +44,16 @@ impl<K: DeployKind> DeployReconciler<K> {
         let started = Instant::now();
         let mut draft = match self.kind.start(pass).await {
             ControlFlow::Continue(draft) => draft,
-            ControlFlow::Break(outcome) => return outcome,
+            ControlFlow::Break(outcome) => {
+                if outcome
+                    .fault
+                    .as_ref()
+                    .is_some_and(|fault| fault.class == Class::Stall)
+                {
+                    self.kind.parts().states.forget_attempt(&pass.key());
+                }
+                return outcome;
+            }
         };
         let source = match self.fetch(pass, &mut draft).await {
             Ok(source) => source,

@@ -1,8 +1,9 @@
 //! The fields of a spec that its schema can't check. Pure.
 
 use api::{Fault, Reason, kustomize::KustomizationSpec};
+use cel::EvalError;
 
-use crate::{CelHealth, IgnoreRules, OWNER_LABELS};
+use crate::{CelHealth, IgnoreRules, OWNER_LABELS, health::InvalidExpression};
 
 /// Refuses invalid values of fields.
 ///
@@ -15,13 +16,24 @@ pub fn fields(spec: &KustomizationSpec) -> Result<(), Fault> {
     components(spec)
 }
 
-/// Refuses invalid expressions of `spec.healthCheckExprs`.
+/// Refuses invalid expressions of `spec.healthCheckExprs`. For callers without other tenants: it takes as long as they are.
 ///
 /// # Errors
 /// As [`terminal`].
 pub fn health_checks(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let checks = CelHealth::compile(&spec.health_check_exprs);
-    checks.map(drop).map_err(|error| terminal(&error.to_string()))
+    CelHealth::check_expressions(&spec.health_check_exprs).map_err(|error| expressions(&error))
+}
+
+pub(crate) fn expressions(error: &InvalidExpression) -> Fault {
+    match error {
+        InvalidExpression::Limit(EvalError::Cancelled) => stopped(),
+        error => terminal(&error.to_string()),
+    }
+}
+
+/// Returns the fault of expressions that were not checked, because other namespaces waited for their threads.
+pub(crate) fn stopped() -> Fault {
+    Fault::retry(Reason::InternalError, "the expressions cannot be checked now")
 }
 
 /// Returns the fault of an invalid expression, in the words of the original.

@@ -7,7 +7,7 @@
 //! - [`variables`] has the variables, `substitute` their grammar (pure);
 //! - `manifests` makes the manifests of the built objects (pure).
 //!
-//! [`check`] refuses specs that the schema lets through, [`CelHealth`] evaluates the health checks of a spec (both pure).
+//! [`check`] refuses specs that the schema lets through (pure), [`CelHealth`] evaluates the health checks of a spec, on threads of the tenant.
 //!
 //! [`IgnoreRules`] has the fields of applied objects that are left to others (pure), [`vocabulary`] the annotations that objects obey,
 //! [`takeover`] the managers that are taken over.
@@ -25,7 +25,7 @@ mod substitute;
 pub mod variables;
 
 pub use build::{Build, BuildError};
-pub use health::{CelHealth, InvalidExpression};
+pub use health::CelHealth;
 pub use ignored::{IgnoreRules, InvalidRule};
 pub use left_out::LeftOut;
 pub use manifests::{ObjectError, manifests, printable};

@@ -114,6 +114,13 @@ impl Controller {
         Ok(answer.error_for_status()?.text().await?)
     }
 
+    /// Asks the liveness probe. Fails if the kubelet would restart the container.
+    pub async fn check_liveness(&self) -> Result<()> {
+        let url = format!("http://{}/healthz", self.addresses.health);
+        http::client(None)?.get(url).send().await?.error_for_status()?;
+        Ok(())
+    }
+
     /// Returns the value of the first series with this prefix, such as `up{a="b"}`.
     pub async fn metric(&self, series: &str) -> Result<f64> {
         let text = self.metrics().await?;

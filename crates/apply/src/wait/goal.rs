@@ -9,7 +9,7 @@ use objects::{
 };
 use yaml::Value;
 
-use super::{CustomHealth, HealthRules};
+use super::{Checked, CustomHealth, HealthRules};
 use crate::{Owner, ends_by_deletion};
 
 /// Time after which an object without a status is checked again.
@@ -29,15 +29,24 @@ pub(super) enum Goal<'a> {
 pub(super) enum Verdict {
     Reached,
     Open(Health),
+    /// Nothing can be judged any more: the wait ends.
+    Exhausted(Health),
 }
 
 impl Goal<'_> {
-    /// Judges an object as it was read; `before` is its state before that, if it existed.
+    pub(super) fn custom(&self) -> Option<&dyn CustomHealth> {
+        match self {
+            Self::Ready { custom, .. } => *custom,
+            Self::Gone { .. } => None,
+        }
+    }
+
+    /// Judges an object as it was read, with the result of its custom check; `before` is its state before that, if it existed.
     pub(super) async fn judge(
         &self,
         cluster: &Cluster,
         (at, reference): (usize, &ObjectRef),
-        object: Option<&Value>,
+        (object, checked): (Option<&Value>, Checked),
         before: Option<&Value>,
     ) -> Verdict {
         match (self, object) {
@@ -57,10 +66,11 @@ impl Goal<'_> {
             }
             (Self::Ready { .. }, None) if before.is_some_and(ends_by_deletion) => Verdict::Reached,
             (Self::Ready { .. }, None) => Verdict::Open(Health::new(Status::NotFound, "Resource not found")),
-            (Self::Ready { owner, custom, .. }, Some(object)) => {
-                let health = match custom.and_then(|custom| custom.check(object)) {
-                    Some(health) => health,
-                    None => health(cluster, owner, reference, object).await,
+            (Self::Ready { owner, .. }, Some(object)) => {
+                let health = match checked {
+                    Checked::Exhausted(health) => return Verdict::Exhausted(health),
+                    Checked::Found(health) => health,
+                    Checked::ByRules => health(cluster, owner, reference, object).await,
                 };
                 match health.status {
                     Status::Current => Verdict::Reached,

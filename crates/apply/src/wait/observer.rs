@@ -1,6 +1,10 @@
 //! The observation of a set of objects by watches, or by reads where there is no watch.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use cluster::{Cluster, Detail, Error, News, ObjectWatch};
 use futures::{
@@ -16,7 +20,7 @@ use tokio::time::{self, Instant};
 use yaml::Value;
 
 use super::{
-    WaitEnd, WaitTarget,
+    Checked, WaitEnd, WaitTarget,
     goal::{Goal, Verdict},
 };
 use crate::{PARALLEL, concurrent};
@@ -35,6 +39,9 @@ pub(super) enum Ended {
     Reached,
     Failed,
 }
+
+/// The position of a target, and its object as it was read; `None` if there is none.
+type Read = (usize, Option<Arc<Value>>);
 
 struct Target {
     reference: ObjectRef,
@@ -57,6 +64,8 @@ pub(super) struct Observer<'a> {
     goal: Goal<'a>,
     targets: Vec<Target>,
     groups: Vec<Group>,
+    /// True if nothing can be judged any more.
+    is_exhausted: bool,
 }
 
 impl<'a> Observer<'a> {
@@ -71,7 +80,12 @@ impl<'a> Observer<'a> {
             goal,
             targets: targets.into_iter().map(target).collect(),
             groups: Vec::new(),
+            is_exhausted: false,
         }
+    }
+
+    pub(super) fn has_custom_checks(&self) -> bool {
+        self.goal.custom().is_some()
     }
 
     pub(super) fn result(self, end: WaitEnd) -> super::SetWaited {
@@ -86,17 +100,19 @@ impl<'a> Observer<'a> {
 
     /// Judges the objects whose state is known, without a request.
     pub(super) async fn judge_known(&mut self) -> Option<Ended> {
-        for at in 0..self.targets.len() {
-            let known = self.targets.get(at).and_then(|target| target.object.clone());
-            if known.is_some() {
-                self.judge(at, known).await;
-            }
-        }
+        let targets = self.targets.iter().enumerate();
+        let known = targets.filter_map(|(at, target)| Some((at, Some(target.object.clone()?))));
+        self.judge_all(known.collect()).await;
         self.ended()
     }
 
     /// Observes until the goal is reached, or an object has failed.
     pub(super) async fn run(&mut self) -> Ended {
+        if self.has_custom_checks()
+            && let Some(ended) = self.judge_known().await
+        {
+            return ended;
+        }
         // Objects are often ready, or gone, before there is a watch.
         let unknown = self.targets.iter().enumerate();
         let unknown = unknown.filter(|(_, target)| target.object.is_none());
@@ -126,6 +142,9 @@ impl<'a> Observer<'a> {
     }
 
     fn ended(&self) -> Option<Ended> {
+        if self.is_exhausted {
+            return Some(Ended::Failed);
+        }
         let open = || self.targets.iter().filter_map(|target| target.open.as_ref());
         if open().next().is_none() {
             return Some(Ended::Reached);
@@ -210,9 +229,8 @@ impl<'a> Observer<'a> {
             let name = &self.targets.get(*at)?.reference.name;
             Some((*at, changed.remove(name)?))
         });
-        for (at, object) in named.collect::<Vec<_>>() {
-            self.judge(at, object).await;
-        }
+        let named = named.collect();
+        self.judge_all(named).await;
     }
 
     /// Reads the objects of groups whose changes are not delivered.
@@ -235,24 +253,52 @@ impl<'a> Observer<'a> {
             let (cluster, reference) = (self.cluster, target.reference.clone());
             Some(async move { (at, cluster.get(&reference).await) })
         });
+        let mut read = VecDeque::new();
         for (at, found) in concurrent(open, PARALLEL).collect::<Vec<_>>().await {
             match found {
-                Ok(object) => self.judge(at, object.map(Arc::new)).await,
+                Ok(object) => read.push_back((at, object.map(Arc::new))),
                 Err(Error::Cancelled) => {}
                 Err(error) => self.set(at, Verdict::Open(Health::new(Status::Unknown, error.to_string()))),
             }
         }
+        self.judge_all(read).await;
     }
 
-    async fn judge(&mut self, at: usize, object: Option<Arc<Value>>) {
+    /// Judges objects as they were read, until the wait ends. Their custom checks are asked for as many as are checked at a time.
+    async fn judge_all(&mut self, mut read: VecDeque<Read>) {
+        read.retain(|(at, _)| self.targets.get(*at).is_some_and(|target| target.open.is_some()));
+        while !read.is_empty() && (!self.has_custom_checks() || self.ended().is_none()) {
+            let checked = self.check(&read).await;
+            for (checked, (at, object)) in checked.into_iter().zip(std::iter::from_fn(|| read.pop_front())) {
+                self.judge(at, object, checked).await;
+            }
+        }
+    }
+
+    /// Returns the results of custom checks for the first of these objects, at least one.
+    async fn check(&self, read: &VecDeque<Read>) -> Vec<Checked> {
+        let Some(custom) = self.goal.custom() else {
+            return vec![Checked::ByRules; read.len()];
+        };
+        let present: Vec<_> = read.iter().map_while(|(_, object)| object.clone()).collect();
+        match present.is_empty() {
+            true => vec![Checked::ByRules],
+            false => custom.check(present).await,
+        }
+    }
+
+    async fn judge(&mut self, at: usize, object: Option<Arc<Value>>, checked: Checked) {
         let Some(target) = self.targets.get_mut(at).filter(|target| target.open.is_some()) else {
             return;
         };
         let before = target.object.take();
         let indexed = (at, &target.reference);
-        let verdict = self
-            .goal
-            .judge(self.cluster, indexed, object.as_deref(), before.as_deref());
+        let verdict = self.goal.judge(
+            self.cluster,
+            indexed,
+            (object.as_deref(), checked),
+            before.as_deref(),
+        );
         let verdict = verdict.await;
         // A Job that is gone for now is still known as one.
         target.object = object.or(before);
@@ -265,6 +311,10 @@ impl<'a> Observer<'a> {
         };
         match verdict {
             Verdict::Open(health) => target.open = Some(health),
+            Verdict::Exhausted(health) => {
+                target.open = Some(health);
+                self.is_exhausted = true;
+            }
             Verdict::Reached => {
                 target.open = None;
                 target.object = None;
@@ -279,6 +329,7 @@ impl<'a> Observer<'a> {
     /// Checks objects again whose status changes with time, and the pods of workloads in progress.
     async fn check_times_and_pods(&mut self) {
         let now = Timestamp::now();
+        let mut due = VecDeque::new();
         for at in 0..self.targets.len() {
             let Some(target) = self.targets.get(at) else {
                 return;
@@ -288,7 +339,7 @@ impl<'a> Observer<'a> {
             };
             let (health, object) = (health.clone(), Arc::clone(object));
             if health.recheck.is_some_and(|recheck| recheck <= now) {
-                self.judge(at, Some(object)).await;
+                due.push_back((at, Some(object)));
             } else if let Some(selector) = self.goal.pod_selector(&object, &health) {
                 let namespace = target.reference.namespace.clone();
                 // Without the right to list pods, the status of the workload alone decides.
@@ -298,6 +349,7 @@ impl<'a> Observer<'a> {
                 }
             }
         }
+        self.judge_all(due).await;
     }
 
     async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Value>, Error> {

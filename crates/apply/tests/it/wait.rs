@@ -10,11 +10,11 @@ use std::{
 
 use anyhow::Result;
 use apply::{
-    BatchOptions, CustomHealth, HealthRules, Owner, SetWait, SetWaited, WaitEnd, WaitTarget, wait_all,
-    wait_all_gone,
+    BatchOptions, Checked, CustomHealth, HealthRules, Owner, SetWait, SetWaited, WaitEnd, WaitTarget,
+    wait_all, wait_all_gone,
 };
 use cluster::{Cluster, WorkPermit};
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use objects::{
     ObjectRef,
     kstatus::{Health, Status},
@@ -257,15 +257,54 @@ async fn the_end_of_deleted_objects_is_noticed() -> Result<()> {
 struct Done;
 
 impl CustomHealth for Done {
-    fn check(&self, object: &Value) -> Option<Health> {
-        let done = object.pointer(&["data", "done"]).and_then(Value::as_str);
-        let status = if done == Some("yes") {
-            Status::Current
-        } else {
-            Status::InProgress
+    fn check(&self, objects: Vec<Arc<Value>>) -> BoxFuture<'_, Vec<Checked>> {
+        let check = |object: &Arc<Value>| {
+            let done = object.pointer(&["data", "done"]).and_then(Value::as_str);
+            let status = if done == Some("yes") {
+                Status::Current
+            } else {
+                Status::InProgress
+            };
+            Checked::Found(Health::new(status, "waits for its data"))
         };
-        Some(Health::new(status, "waits for its data"))
+        // The others are asked for again.
+        let first: Vec<_> = objects.iter().take(1).map(check).collect();
+        async { first }.boxed()
     }
+}
+
+/// A check that is used up with the second object.
+struct Limited;
+
+impl CustomHealth for Limited {
+    fn check(&self, objects: Vec<Arc<Value>>) -> BoxFuture<'_, Vec<Checked>> {
+        let check = |object: &Arc<Value>| match objects::meta::text(object, "name") {
+            Some("a") => Checked::Found(Health::new(Status::InProgress, "waits")),
+            _ => Checked::Exhausted(Health::new(Status::Failed, "too much work")),
+        };
+        let first: Vec<_> = objects.iter().take(1).map(check).collect();
+        async { first }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn checks_at_their_limit_end_the_wait_and_name_the_object() -> Result<()> {
+    let fixture = Fixture::new("wait-limit").await?;
+    let owner = owner(&fixture.namespace);
+    let maps = ["a", "b", "c"].map(|name| fixture.config_map(name, json!({})));
+    let applied = apply::apply_all(&fixture.cluster, &owner, &maps, BatchOptions::default()).await?;
+    let options = SetWait {
+        custom: Some(&Limited),
+        ..SetWait::new(PATIENCE)
+    };
+    let waited = wait_all(&fixture.cluster, &owner, applied.targets(), options).await;
+    assert_eq!(waited.end, WaitEnd::Failed);
+    let failed: Vec<_> = waited
+        .failed()
+        .map(|(object, health)| (object.name.as_str(), health.message.as_str()))
+        .collect();
+    assert_eq!(failed, [("b", "too much work")]);
+    Ok(())
 }
 
 #[tokio::test]

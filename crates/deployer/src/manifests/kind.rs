@@ -44,6 +44,23 @@ impl std::fmt::Debug for Manifests {
     }
 }
 
+/// The rules that an object brings itself; by default none.
+#[derive(Default)]
+pub struct CompiledRules {
+    /// The checks of health of deployed objects.
+    pub health: Option<Box<dyn CustomHealth>>,
+    /// The fields of applied objects that are left to others.
+    pub ignored: Option<Box<dyn IgnoredFields>>,
+}
+
+impl std::fmt::Debug for CompiledRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompiledRules")
+            .field("ignored", &self.ignored)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Nothing but manifests was read.
 #[derive(Debug)]
 struct NoReads;
@@ -151,11 +168,23 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
     /// Reads the options of a deployment. Pure.
     fn spec(object: &Self::Object) -> ManifestSpec<'_>;
 
-    /// Refuses invalid fields. Pure.
+    /// Refuses invalid fields, without their expressions and patterns ([`ManifestKind::compile`]). Pure.
     ///
     /// # Errors
     /// A stalling fault that names field and value.
     fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
+
+    /// Compiles the expressions and patterns of an object, on threads of its namespace ([`limits::compute`]). Default: none.
+    ///
+    /// # Errors
+    /// A stalling fault that names the field if one is invalid.
+    fn compile(
+        &self,
+        pass: &Pass<'_, Self::Object>,
+    ) -> impl Future<Output = Result<CompiledRules, Fault>> + Send {
+        let _ = pass;
+        async { Ok(CompiledRules::default()) }
+    }
 
     /// Returns the revision of a source, as status and events have it.
     fn revision(source: &Self::Source) -> &str;
@@ -237,12 +266,6 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
         }
     }
 
-    /// Returns the checks of health that the object brings itself. Default: none. Pure.
-    fn custom_health(&self, object: &Self::Object) -> Option<Box<dyn CustomHealth>> {
-        let _ = object;
-        None
-    }
-
     /// Describes the manifests that were refused in the dry run of [`ManifestSpec::validate`]. Pure.
     fn refused(&self, tried: &AppliedSet, manifests: &Manifests) -> String {
         let _ = manifests;
@@ -252,12 +275,6 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
     /// Returns the ServiceAccount whose tokens are used for a [`ManifestSpec::cluster_map`] that names none; empty for none, which is the default.
     fn default_kubeconfig_account(&self) -> &str {
         ""
-    }
-
-    /// Returns the fields of applied objects that are left to others. Default: none. Pure.
-    fn ignored_fields(&self, object: &Self::Object) -> Option<Box<dyn IgnoredFields>> {
-        let _ = object;
-        None
     }
 
     /// Returns true if the wait ends as soon as an object has failed. Default: false.

@@ -186,6 +186,9 @@ impl DeployKind for Controller {
                 return ControlFlow::Break(status::failed(pass.object, &failure, &now()));
             }
         }
+        if let Err(fault) = deployer::check_expressions::<FluxKluctlDeployment>(pass).await {
+            return ControlFlow::Break(status::failed(pass.object, &Failure::from(fault), &now()));
+        }
         ControlFlow::Continue(Draft {
             object: pass.object.clone(),
             ssh: SshConnections::default(),
@@ -197,11 +200,13 @@ impl DeployKind for Controller {
         pass: &Pass<'_, KluctlDeployment>,
         draft: &mut Draft,
     ) -> Result<ProjectSource, Fault> {
-        let source = self.newest_source(pass.object, &draft.ssh, &pass.cancel);
-        let source = pass.slot.waiting(source).await?;
-        let checked = self.references.check_dependencies(pass.object, source.artifact());
-        checked.await?;
-        Ok(source)
+        let found = async {
+            let source = self.newest_source(pass.object, &draft.ssh, &pass.cancel).await?;
+            let checked = self.references.check_dependencies(pass.object, source.artifact());
+            checked.await?;
+            Ok(source)
+        };
+        pass.slot.waiting(found).await
     }
 
     async fn build(

@@ -21,14 +21,14 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use ::objects::ObjectRef;
 use api::{Fault, GoDuration, KubeConfig, Reason, Time, finalizer, kustomize};
-use apply::{AppliedSet, BatchOptions, CustomHealth, IgnoredFields, Owner, Pruned, WaitTarget};
+use apply::{AppliedSet, BatchOptions, Owner, Pruned, WaitTarget};
 use deployer::{
     Consumer as _, DeploySpec, Inputs, NewRevision, Parts, References, SourceArtifact,
-    manifests::{ManifestKind, ManifestSpec, Manifests, Report},
+    manifests::{CompiledRules, ManifestKind, ManifestSpec, Manifests, Report},
 };
 use futures::stream::BoxStream;
 use kube::ResourceExt as _;
-use kustomization::{FIELD_MANAGER, IgnoreRules, OWNER_LABELS, variables};
+use kustomization::{CelHealth, FIELD_MANAGER, IgnoreRules, OWNER_LABELS, check, variables};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Trigger, client::describe, scratch};
 
 use crate::flags::{FeatureGates, Flags};
@@ -182,6 +182,29 @@ impl ManifestKind for Kustomizations {
         spec::check(object, &self.gates, confined)
     }
 
+    async fn compile(&self, pass: &Pass<'_, kustomize::Kustomization>) -> Result<CompiledRules, Fault> {
+        let references = deployer::check_expressions::<KustomizationConsumer>(pass).await;
+        references.map_err(|fault| match fault.reason {
+            Reason::InvalidCELExpression => check::terminal(&fault.message),
+            _ => fault,
+        })?;
+        let spec = &pass.object.spec;
+        // Invalid rules were refused before.
+        let ignored = IgnoreRules::compile(&spec.ignore).ok().flatten();
+        let health = match spec.health_check_exprs.as_slice() {
+            [] => None,
+            checks => {
+                pass.slot
+                    .waiting(CelHealth::compile(pass.namespace, checks))
+                    .await?
+            }
+        };
+        Ok(CompiledRules {
+            health: health.map(|health| Box::new(health) as _),
+            ignored: ignored.map(|rules| Box::new(rules) as _),
+        })
+    }
+
     fn revision(source: &SourceArtifact) -> &str {
         source.revision()
     }
@@ -249,10 +272,13 @@ impl ManifestKind for Kustomizations {
     }
 
     async fn source(&self, pass: &Pass<'_, kustomize::Kustomization>) -> Result<SourceArtifact, Fault> {
-        let artifact = pass.slot.waiting(self.newest_artifact(pass.object)).await?;
-        let checked = self.references.check_dependencies(pass.object, Some(&artifact));
-        checked.await?;
-        Ok(artifact)
+        let found = async {
+            let artifact = self.newest_artifact(pass.object).await?;
+            let checked = self.references.check_dependencies(pass.object, Some(&artifact));
+            checked.await?;
+            Ok(artifact)
+        };
+        pass.slot.waiting(found).await
     }
 
     async fn manifests(
@@ -267,24 +293,12 @@ impl ManifestKind for Kustomizations {
         health::targets(object, applied)
     }
 
-    fn custom_health(&self, object: &kustomize::Kustomization) -> Option<Box<dyn CustomHealth>> {
-        // Invalid expressions were refused before.
-        let checks = kustomization::CelHealth::compile(&object.spec.health_check_exprs).ok()?;
-        checks.map(|checks| Box::new(checks) as _)
-    }
-
     fn refused(&self, tried: &AppliedSet, manifests: &Manifests) -> String {
         variables::redact(&events::refused(&tried.outcomes), &manifests.hidden)
     }
 
     fn default_kubeconfig_account(&self) -> &str {
         &self.default_kubeconfig_account
-    }
-
-    fn ignored_fields(&self, object: &kustomize::Kustomization) -> Option<Box<dyn IgnoredFields>> {
-        // Invalid rules were refused before.
-        let rules = IgnoreRules::compile(&object.spec.ignore).ok()?;
-        rules.map(|rules| Box::new(rules) as _)
     }
 
     fn fails_fast(&self) -> bool {

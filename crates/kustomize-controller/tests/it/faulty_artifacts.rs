@@ -1,5 +1,7 @@
 //! Artifacts that arrive broken, and sources that are made to do harm. The last good state stays, and others keep their pace.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use testkit::{WebServer, wait_for, web::Page};
@@ -157,6 +159,54 @@ async fn sources_without_end_fail_by_a_limit() -> Result<()> {
     );
     let peak = fixture.controller.usage()?.peak >> 20;
     ensure!(peak < 700, "{peak} MiB");
+    Ok(())
+}
+
+/// Expressions that take nearly all steps of an evaluation, for 100 objects, fail by the limit of a pass. Meanwhile others are applied in time,
+/// and the liveness probe succeeds.
+#[tokio::test(flavor = "multi_thread")]
+async fn costly_health_checks_of_100_objects_fail_by_a_limit_and_delay_nobody() -> Result<()> {
+    const IN_TIME: Duration = Duration::from_secs(60);
+    let fixture = Fixture::new("costly", &[]).await?;
+    let numbers: Vec<String> = (0..250).map(|number| number.to_string()).collect();
+    let numbers = format!("[{}]", numbers.join(","));
+    let costly = format!("{numbers}.all(x, {numbers}.all(y, x + y >= 0))");
+    let checks = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "current": costly,
+        "inProgress": format!("!{costly}"), "failed": format!("!{costly}"),
+    }]);
+    let maps: Vec<String> = (0..100)
+        .map(|number| map(&format!("map-{number}"), "1"))
+        .collect();
+    let process = fixture.controller.process();
+    fixture
+        .offer("many", &[("maps.yaml", maps.join("\n---\n"))])
+        .await?;
+    // It is tried again every second.
+    let spec = json!({ "wait": true, "timeout": "10m", "healthCheckExprs": checks });
+    fixture.deploy("many", spec).await?;
+    for value in ["1", "2", "3", "4", "5"] {
+        let (good, begun) = (
+            fixture.offer("good", &[("a.yaml", map("good", value))]).await?,
+            Instant::now(),
+        );
+        fixture.deploy("good", json!({})).await?;
+        fixture.applied("good", &good).await?;
+        ensure!(begun.elapsed() < IN_TIME, "{value}: {:?}", begun.elapsed());
+        fixture.controller.check_liveness().await?;
+    }
+    let failed = fixture.ready("many", "False", "HealthCheckFailed").await?;
+    let message = condition(&failed, "Ready")["message"].to_string();
+    assert!(message.contains("ConfigMap/"), "{message}");
+    assert!(
+        message.contains("together take more than 20000000 steps"),
+        "{message}"
+    );
+    fixture.controller.check_liveness().await?;
+    ensure!(
+        fixture.controller.process().pid == process.pid,
+        "it was started again"
+    );
     Ok(())
 }
 

@@ -72,12 +72,7 @@ pub(super) fn check(object: &Kustomization, gates: &FeatureGates, confined: bool
     source(object, gates, confined)?;
     names(spec)?;
     variables::check_names(spec)?;
-    let references = deployer::check::<KustomizationConsumer>(object);
-    references.map_err(|fault| match fault.reason {
-        Reason::InvalidCELExpression => check::terminal(&fault.message),
-        _ => fault,
-    })?;
-    check::health_checks(spec)
+    deployer::check::<KustomizationConsumer>(object)
 }
 
 fn identities(spec: &KustomizationSpec, gates: &FeatureGates) -> Result<(), Fault> {
