@@ -13,7 +13,7 @@ use std::{
 
 use cluster::Cluster;
 use futures::StreamExt as _;
-use objects::{Ignore, ObjectRef, meta, normalize, order};
+use objects::{IgnoreTexts, ObjectRef, meta, normalize, order};
 use yaml::Value;
 
 pub use ignored::IgnoredFields;
@@ -21,7 +21,7 @@ pub use ignored::IgnoredFields;
 use crate::{
     AppliedObject, AppliedVersions, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query,
     Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, assumed,
-    concurrent, fetch, stages, wait_all,
+    concurrent, evaluate, fetch, stages, wait_all,
 };
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -332,7 +332,7 @@ impl Batch<'_> {
             let request = request(item);
             if let Some(applied) = assumed::apply(session, request).await {
                 session.definitions.note(item.manifest, true);
-                return Some(applied_outcome(session, item, applied));
+                return Some(applied_outcome(session, item, applied).await);
             }
         }
         let read = assumed::read(session, reference).await;
@@ -361,7 +361,7 @@ impl Batch<'_> {
             }
         }
         match session.apply(request(item)).await {
-            Ok(applied) => applied_outcome(session, item, applied),
+            Ok(applied) => applied_outcome(session, item, applied).await,
             Err(mut failed) => ObjectOutcome {
                 warnings: std::mem::take(&mut failed.warnings),
                 ..outcome(reference, Err(failed), None)
@@ -380,8 +380,8 @@ fn request<'a>(item: Item<'a>) -> Request<'a> {
     }
 }
 
-fn applied_outcome(session: &Session<'_>, item: Item<'_>, applied: AppliedObject) -> ObjectOutcome {
-    let action = action(session, item, &applied);
+async fn applied_outcome(session: &Session<'_>, item: Item<'_>, applied: AppliedObject) -> ObjectOutcome {
+    let action = action(session, item, &applied).await;
     ObjectOutcome {
         warnings: applied.warnings,
         ..outcome(item.reference, Ok(action), Some(applied.object))
@@ -437,24 +437,29 @@ fn treat(session: &Session<'_>, item: Item<'_>) -> Result<Treatment, FailedObjec
 }
 
 /// Returns the change of an object. An invalid rule about differences hides none.
-fn action(session: &Session<'_>, item: Item<'_>, applied: &AppliedObject) -> Action {
+async fn action(session: &Session<'_>, item: Item<'_>, applied: &AppliedObject) -> Action {
     let Some(before) = session.live.get(item.reference) else {
         return Action::Created;
     };
     if applied.recreated {
         return Action::Created;
     }
-    if !applied.taken_over && is_same(session.owner, item.manifest, &before, &applied.object) {
+    if !applied.taken_over && is_same(session, item.manifest, before, &applied.object).await {
         Action::Unchanged
     } else {
         Action::Configured
     }
 }
 
-fn is_same(owner: &Owner, manifest: &Value, before: &Value, after: &Value) -> bool {
-    if std::ptr::eq(before, after) {
+async fn is_same(session: &Session<'_>, manifest: &Value, before: Arc<Value>, after: &Arc<Value>) -> bool {
+    if Arc::ptr_eq(&before, after) {
         return true;
     }
-    let ignore = Ignore::of(manifest, &owner.vocabulary, []).unwrap_or_default();
-    matches!((normalize(before, &ignore), normalize(after, &ignore)), (Ok(before), Ok(after)) if before == after)
+    let ignored = IgnoreTexts::of(manifest, &session.owner.vocabulary, []);
+    let after = Arc::clone(after);
+    let compared = evaluate(session.cluster, ignored.is_trivial(), move || {
+        let mut ignore = ignored.compile().unwrap_or_default();
+        Ok(normalize(&before, &mut ignore)? == normalize(&after, &mut ignore)?)
+    });
+    compared.await.unwrap_or(false)
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cluster::Cluster;
 use futures::StreamExt as _;
-use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules};
+use objects::{IgnoreTexts, ObjectRef, meta, normalize, rules::Rules};
 use yaml::Value;
 
 use crate::{
-    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL, Treatment, Warning, concurrent,
+    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL, Treatment, Warning, concurrent, evaluate,
     object::{Attempt, Flags, apply},
 };
 
@@ -80,11 +80,9 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<Warning>) -> Result<Drift, CompareError> {
-        let (cluster, owner, live) = (self.cluster, self.owner, self.live);
+        let (owner, live) = (self.owner, self.live);
         let Desired {
-            manifest,
-            reference,
-            rules,
+            manifest, reference, ..
         } = desired;
         if let Some(error) = live.unreadable.get(reference) {
             return Err(CompareError::Unreadable(Arc::clone(error)));
@@ -121,6 +119,22 @@ impl Comparison<'_> {
         if owner.takeover_patch(manifest, &object).is_some() {
             return Ok(Drift::Changed);
         }
+        self.dry_run(desired, object, warnings).await
+    }
+
+    /// Compares a live object with the result of an apply.
+    async fn dry_run(
+        &self,
+        desired: Desired<'_>,
+        object: Arc<Value>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Drift, CompareError> {
+        let (cluster, owner) = (self.cluster, self.owner);
+        let Desired {
+            manifest,
+            reference,
+            rules,
+        } = desired;
         let attempt = Attempt {
             manifest,
             reference,
@@ -134,19 +148,30 @@ impl Comparison<'_> {
         let applied = apply(cluster, owner, attempt, flags).await?;
         warnings.extend(applied.warnings.into_iter().map(Warning::Server));
         warnings.extend(applied.left.into_iter().map(Warning::FieldLeft));
-        let ignore = Ignore::of(manifest, &owner.vocabulary, &rules.ignore_for_diff)?;
-        let normalized = |value: &Value| normalize(value, &ignore);
-        // Compared literally, not as sets: the order of a container's arguments matters.
-        let wanted = normalized(&applied.object)?;
-        if normalized(&object)? == wanted {
+        let ignored = IgnoreTexts::of(manifest, &owner.vocabulary, &rules.ignore_for_diff);
+        let (is_trivial, before) = (ignored.is_trivial(), Arc::clone(&object));
+        let compared = evaluate(cluster, is_trivial, move || {
+            let mut ignore = ignored.compile()?;
+            // Compared literally, not as sets: the order of a container's arguments matters.
+            let wanted = normalize(&applied.object, &mut ignore)?;
+            let is_same = normalize(&before, &mut ignore)? == wanted;
+            Ok((is_same, wanted, ignore))
+        });
+        let (is_same, wanted, mut ignore) = compared.await?;
+        if is_same {
             return Ok(Drift::None(object));
         }
         // A controller may have changed the object between the list and the dry run: then it is equal by now.
-        let current = cluster.get(reference).await?;
-        match current {
-            Some(current) if normalized(&current)? == wanted => Ok(Drift::None(Arc::new(current))),
-            Some(_) => Ok(Drift::Changed),
-            None => Ok(Drift::Missing),
-        }
+        let Some(current) = cluster.get(reference).await?.map(Arc::new) else {
+            return Ok(Drift::Missing);
+        };
+        let now = Arc::clone(&current);
+        let compared = evaluate(cluster, is_trivial, move || {
+            Ok(normalize(&now, &mut ignore)? == wanted)
+        });
+        Ok(match compared.await? {
+            true => Drift::None(current),
+            false => Drift::Changed,
+        })
     }
 }

@@ -26,6 +26,7 @@ mod definitions;
 mod delete;
 mod disguise;
 mod error;
+mod evaluated;
 mod failure;
 #[cfg(test)]
 mod fuzz;
@@ -58,6 +59,7 @@ pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};
 pub use delete::resolve_kinds;
 pub use error::{ApplyError, CompareError, Error};
+pub use evaluated::evaluate;
 pub use failure::{FailedObject, Failure, Warning};
 pub use live::{LiveObjects, Query, display_reference, fetch, renamed_kinds};
 pub use orphans::{Filter, Found, OrphanSearch, find_orphans, identities};

@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use cluster::{ApplyOptions, Cluster};
 use objects::{
     ObjectRef,
-    conflict::{self, LeftField, Policy, Resolution},
+    conflict::{Cause, ConflictTexts, LeftField, Policy, Resolution, Resolver},
     fixup, meta,
     rules::ConflictRule,
 };
 use yaml::Value;
 
-use crate::{ApplyError, Owner};
+use crate::{ApplyError, Owner, evaluate};
 
 const STALE_ATTEMPTS: u32 = 8;
 
@@ -68,12 +68,13 @@ pub(crate) async fn apply(
     attempt: Attempt<'_>,
     flags: Flags,
 ) -> Result<Applied, ApplyError> {
-    let manifest = fixup::apply(attempt.manifest);
+    let manifest = Arc::new(fixup::apply(attempt.manifest));
     let policy = Policy {
         vocabulary: &owner.vocabulary,
         overridden: owner.overridden,
         rules: attempt.rules,
     };
+    let mut conflicts = Conflicts::default();
     let mut live = attempt.live;
     let mut may_be_outdated = true;
     for round in 0..STALE_ATTEMPTS {
@@ -95,7 +96,8 @@ pub(crate) async fn apply(
             }
             continue;
         };
-        let resolution = match conflict::resolve(&before, &manifest, policy, causes) {
+        let resolved = conflicts.resolve(cluster, policy, (&before, &manifest), causes);
+        let resolution = match resolved.await {
             Ok(resolution) => resolution,
             // The state that was read may be older than the conflict.
             Err(_) if may_be_outdated => {
@@ -114,6 +116,31 @@ pub(crate) async fn apply(
         }
     }
     Err(ApplyError::Contended)
+}
+
+/// The rules about conflicts of one object, which all attempts to apply it share.
+#[derive(Debug, Default)]
+struct Conflicts(Option<Resolver>);
+
+impl Conflicts {
+    async fn resolve(
+        &mut self,
+        cluster: &Cluster,
+        policy: Policy<'_>,
+        (live, local): (&Arc<Value>, &Arc<Value>),
+        causes: &[Cause],
+    ) -> Result<Resolution, objects::Error> {
+        let texts = ConflictTexts::of(local, policy);
+        let (live, local, causes) = (Arc::clone(live), Arc::clone(local), causes.to_vec());
+        let compiled = self.0.take();
+        let resolved = evaluate(cluster, texts.is_trivial(), move || {
+            let mut resolver = compiled.map_or_else(|| texts.compile(), Ok)?;
+            Ok((resolver.resolve(&live, &local, &causes), resolver))
+        });
+        let (resolution, resolver) = resolved.await?;
+        self.0 = Some(resolver);
+        resolution
+    }
 }
 
 /// Applies the patch of a resolved conflict by force, onto the state that it was resolved for.

@@ -60,6 +60,7 @@ pub struct Cluster {
     impersonate: Option<Arc<str>>,
     cancel: CancellationToken,
     interrupt: CancellationToken,
+    tenant: Arc<str>,
     memory: Tenant,
     pub(crate) activity: Option<Activity>,
 }
@@ -82,6 +83,7 @@ impl Cluster {
     pub fn with_settings(client: Client, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.concurrency.max(1));
         let memory = settings.memory.tenant(&settings.server);
+        let tenant = settings.server.as_str().into();
         Self {
             shared: Arc::new(Shared {
                 client,
@@ -94,6 +96,7 @@ impl Cluster {
             impersonate: None,
             cancel: CancellationToken::new(),
             interrupt: CancellationToken::new(),
+            tenant,
             memory,
             activity: None,
         }
@@ -107,10 +110,11 @@ impl Cluster {
         }
     }
 
-    /// Returns the cluster with another tenant, such as a namespace, for the memory of answers.
+    /// Returns the cluster with another tenant, such as a namespace, whose memory answers take; by default the name of the server.
     #[must_use]
-    pub fn memory_of(&self, tenant: &str) -> Self {
+    pub fn of_tenant(&self, tenant: &str) -> Self {
         Self {
+            tenant: tenant.into(),
             memory: self.shared.settings.memory.tenant(tenant),
             ..self.clone()
         }
@@ -144,6 +148,11 @@ impl Cluster {
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
+    }
+
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        &self.tenant
     }
 
     #[must_use]

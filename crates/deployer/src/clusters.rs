@@ -201,7 +201,7 @@ impl Clusters {
         namespace: &str,
         service_account: Option<&str>,
     ) -> TargetCluster {
-        let cluster = connection.cluster.memory_of(namespace);
+        let cluster = connection.cluster.of_tenant(namespace);
         let cluster = match self.user(namespace, service_account) {
             Some(user) => cluster.impersonate(&user),
             None => cluster,

@@ -5,7 +5,10 @@
 //! It is dropped silently if an annotation or a rule says so, and dropped with a note otherwise. The resulting patch is
 //! the only one that is ever applied by force.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+};
 
 use yaml::Value;
 
@@ -52,20 +55,36 @@ enum Action {
     Ignore,
 }
 
+#[derive(Debug)]
 enum Matcher {
     All,
-    Paths(HashSet<Path>),
+    Path(JsonPath),
     Pattern(Pattern),
     Manager(Pattern),
 }
 
-struct Rule {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextKind {
+    All,
+    Path,
+    Pattern,
+    Manager,
+}
+
+#[derive(Debug, Clone)]
+struct RuleText {
     action: Action,
-    matcher: Matcher,
+    kind: TextKind,
     /// Annotation or field of the project.
     origin: String,
     /// Source of the path or pattern.
     source: String,
+}
+
+#[derive(Debug)]
+struct Rule {
+    text: RuleText,
+    matcher: Matcher,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,59 +97,235 @@ pub struct Policy<'a> {
     pub rules: &'a [ConflictRule],
 }
 
-/// Decides about each conflicting field of `local`, whose apply was refused while the object was as in `live`.
-///
-/// # Errors
-/// Fails when a cause is of an unknown type, its field can't be found, or an annotation or a rule does not parse.
-pub fn resolve(
-    live: &Value,
-    local: &Value,
-    policy: Policy<'_>,
-    causes: &[Cause],
-) -> Result<Resolution, Error> {
-    let owners = managed::managed_fields(live);
-    let fields = OwnedFields::of(&owners, causes);
-    let mut meter = Meter::default();
-    let rules = all_rules(live, local, policy, &mut meter)?;
-    let (mut dropped, mut left) = (Vec::new(), Vec::new());
-    for cause in causes {
-        if cause.reason != "FieldManagerConflict" {
-            return Err(Error::UnknownConflict {
-                message: cause.message.clone(),
-                reason: cause.reason.clone(),
-            });
-        }
-        let owned = fields.find(cause)?;
-        let field = owned.field;
-        let missing = |side| Error::ConflictFieldMissing {
-            message: cause.message.clone(),
-            field: cause.field.clone(),
-            side,
+/// The rules about conflicts of an object, as texts.
+#[derive(Debug, Clone)]
+pub struct ConflictTexts {
+    texts: Vec<RuleText>,
+    overridden: Managers,
+}
+
+/// The compiled rules about conflicts of an object, and the work that all its resolutions have left.
+#[derive(Debug)]
+pub struct Resolver {
+    rules: Vec<Rule>,
+    overridden: Managers,
+    meter: Meter,
+}
+
+impl ConflictTexts {
+    /// Returns the rules of the project, then those of the object's annotations; later ones override earlier ones.
+    #[must_use]
+    pub fn of(local: &Value, policy: Policy<'_>) -> Self {
+        let mut all = Self {
+            texts: Vec::new(),
+            overridden: policy.overridden,
         };
-        let at_live = managed::locate(field, live).ok_or_else(|| missing("remote"))?;
-        let at_local = managed::locate(field, local).ok_or_else(|| missing("local"))?;
-        let contest = Contest {
-            managers: &owned.managers,
-            at_live: &at_live,
-            at_local: &at_local,
+        let reference = ObjectRef::of(local).ok();
+        let is_meant = |rule: &&ConflictRule| {
+            reference
+                .as_ref()
+                .is_some_and(|object| rule.objects.matches(object))
         };
-        match decide(&rules, policy.overridden, &contest, &mut meter)? {
-            Some(Action::Force) => {}
-            Some(Action::Ignore) => dropped.push(at_local),
-            None => {
-                if path::get(live, &at_live) != path::get(local, &at_local) {
-                    left.push(LeftField {
-                        message: cause.message.clone(),
-                        field: cause.field.clone(),
-                    });
+        for rule in policy.rules.iter().filter(is_meant) {
+            let action = match rule.action {
+                ConflictAction::ForceApply => Action::Force,
+                ConflictAction::Ignore => Action::Ignore,
+            };
+            for (kind, texts) in [
+                (TextKind::Path, &rule.paths),
+                (TextKind::Pattern, &rule.path_patterns),
+                (TextKind::Manager, &rule.managers),
+            ] {
+                for text in texts {
+                    all.push(action, kind, policy.vocabulary.conflict_rules, text);
                 }
-                dropped.push(at_local);
             }
         }
+        all.annotations(local, Action::Force, policy.vocabulary.force_apply);
+        all.annotations(local, Action::Ignore, policy.vocabulary.ignore_conflicts);
+        all
     }
-    let mut patch = local.clone();
-    path::remove_all(&mut patch, dropped);
-    Ok(Resolution { patch, left })
+
+    fn push(&mut self, action: Action, kind: TextKind, origin: &str, source: &str) {
+        self.texts.push(RuleText {
+            action,
+            kind,
+            origin: origin.to_owned(),
+            source: source.to_owned(),
+        });
+    }
+
+    fn annotations(&mut self, local: &Value, action: Action, names: ConflictNames) {
+        if is_marked(local, names.all) {
+            self.push(action, TextKind::All, "", "");
+        }
+        for (annotation, text) in numbered(local, names.manager) {
+            self.push(
+                action,
+                TextKind::Manager,
+                &format!("annotation {annotation}"),
+                text,
+            );
+        }
+        for (annotation, text) in numbered(local, names.field) {
+            self.push(action, TextKind::Path, &format!("annotation {annotation}"), text);
+        }
+    }
+
+    /// Returns true if there is nothing to compile and to search for, so that a resolution takes no longer than without rules.
+    #[must_use]
+    pub fn is_trivial(&self) -> bool {
+        self.texts.iter().all(|text| text.kind == TextKind::All)
+    }
+
+    /// Compiles the rules. The patterns have 32 MiB together.
+    ///
+    /// # Errors
+    /// Fails when a JSON path or a regular expression does not parse, or is too large.
+    pub fn compile(&self) -> Result<Resolver, Error> {
+        let mut memory = Patterns::default();
+        let rules = self.texts.iter().map(|text| {
+            let mut pattern = || {
+                let compiled = memory.compile(&text.source);
+                compiled.map_err(|reason| text.pattern_error(&reason))
+            };
+            let matcher = match text.kind {
+                TextKind::All => Matcher::All,
+                TextKind::Path => {
+                    let parsed = JsonPath::parse(&text.source);
+                    Matcher::Path(parsed.map_err(|reason| text.path_error(&reason))?)
+                }
+                TextKind::Pattern => Matcher::Pattern(pattern()?),
+                TextKind::Manager => Matcher::Manager(pattern()?),
+            };
+            Ok(Rule {
+                text: text.clone(),
+                matcher,
+            })
+        });
+        Ok(Resolver {
+            rules: rules.collect::<Result<_, Error>>()?,
+            overridden: self.overridden,
+            meter: Meter::default(),
+        })
+    }
+}
+
+impl RuleText {
+    fn path_error(&self, reason: &impl Display) -> Error {
+        Error::JsonPath {
+            origin: self.origin.clone(),
+            path: self.source.clone(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn pattern_error(&self, reason: &impl Display) -> Error {
+        Error::Pattern {
+            origin: self.origin.clone(),
+            pattern: self.source.clone(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl Resolver {
+    /// Decides about each conflicting field of `local`, whose apply was refused while the object was as in `live`.
+    ///
+    /// # Errors
+    /// Fails when a cause is of an unknown type, its field can't be found, or the rules take too much work.
+    pub fn resolve(&mut self, live: &Value, local: &Value, causes: &[Cause]) -> Result<Resolution, Error> {
+        let owners = managed::managed_fields(live);
+        let fields = OwnedFields::of(&owners, causes);
+        let paths = self.paths(live, local)?;
+        let (mut dropped, mut left) = (Vec::new(), Vec::new());
+        for cause in causes {
+            if cause.reason != "FieldManagerConflict" {
+                return Err(Error::UnknownConflict {
+                    message: cause.message.clone(),
+                    reason: cause.reason.clone(),
+                });
+            }
+            let owned = fields.find(cause)?;
+            let field = owned.field;
+            let missing = |side| Error::ConflictFieldMissing {
+                message: cause.message.clone(),
+                field: cause.field.clone(),
+                side,
+            };
+            let at_live = managed::locate(field, live).ok_or_else(|| missing("remote"))?;
+            let at_local = managed::locate(field, local).ok_or_else(|| missing("local"))?;
+            let contest = Contest {
+                managers: &owned.managers,
+                at_live: &at_live,
+                at_local: &at_local,
+            };
+            match self.decide(&paths, &contest)? {
+                Some(Action::Force) => {}
+                Some(Action::Ignore) => dropped.push(at_local),
+                None => {
+                    if path::get(live, &at_live) != path::get(local, &at_local) {
+                        left.push(LeftField {
+                            message: cause.message.clone(),
+                            field: cause.field.clone(),
+                        });
+                    }
+                    dropped.push(at_local);
+                }
+            }
+        }
+        let mut patch = local.clone();
+        path::remove_all(&mut patch, dropped);
+        Ok(Resolution { patch, left })
+    }
+
+    /// Returns for each rule the fields that its path has in the two states.
+    fn paths(&mut self, live: &Value, local: &Value) -> Result<Vec<HashSet<Path>>, Error> {
+        let meter = &mut self.meter;
+        let found = self.rules.iter().map(|rule| {
+            let mut paths = HashSet::new();
+            if let Matcher::Path(path) = &rule.matcher {
+                for object in [local, live] {
+                    let found = path.find_within(object, meter);
+                    paths.extend(found.map_err(|reason| rule.text.path_error(&reason))?);
+                }
+            }
+            Ok(paths)
+        });
+        found.collect()
+    }
+
+    /// Returns the action of the last rule for a field. Fails when the patterns of the rules search too much text.
+    fn decide(&mut self, paths: &[HashSet<Path>], contest: &Contest<'_>) -> Result<Option<Action>, Error> {
+        let texts = [
+            path::canonical(contest.at_local),
+            path::canonical(contest.at_live),
+        ];
+        let texts = texts.each_ref().map(String::as_str);
+        let meter = &mut self.meter;
+        let mut any = |pattern: &Pattern, texts: &[&str]| {
+            for text in texts {
+                if pattern.is_match(text, meter)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        for (rule, paths) in self.rules.iter().zip(paths).rev() {
+            let matches = match &rule.matcher {
+                Matcher::All => Ok(true),
+                Matcher::Path(_) => Ok(paths.contains(contest.at_live) || paths.contains(contest.at_local)),
+                Matcher::Pattern(pattern) => any(pattern, &texts),
+                Matcher::Manager(pattern) => any(pattern, contest.managers),
+            };
+            if matches.map_err(|reason: JsonPathError| rule.text.pattern_error(&reason))? {
+                return Ok(Some(rule.text.action));
+            }
+        }
+        let mut managers = contest.managers.iter();
+        let is_overridden = managers.any(|manager| self.overridden.contain(manager));
+        Ok(is_overridden.then_some(Action::Force))
+    }
 }
 
 struct OwnedField<'a> {
@@ -195,149 +390,8 @@ struct Contest<'a> {
     at_local: &'a Path,
 }
 
-/// Returns the action of the last rule for a field. Fails when the patterns of the rules search too much text.
-fn decide(
-    rules: &[Rule],
-    overridden: Managers,
-    contest: &Contest<'_>,
-    meter: &mut Meter,
-) -> Result<Option<Action>, Error> {
-    let texts = [
-        path::canonical(contest.at_local),
-        path::canonical(contest.at_live),
-    ];
-    let any = |pattern: &Pattern, texts: &[&str], meter: &mut Meter| {
-        for text in texts {
-            if pattern.is_match(text, meter)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    };
-    for rule in rules.iter().rev() {
-        let matches = match &rule.matcher {
-            Matcher::All => Ok(true),
-            Matcher::Paths(paths) => Ok(paths.contains(contest.at_live) || paths.contains(contest.at_local)),
-            Matcher::Pattern(pattern) => any(pattern, &texts.each_ref().map(String::as_str), meter),
-            Matcher::Manager(pattern) => any(pattern, contest.managers, meter),
-        };
-        let matches = matches.map_err(|reason: JsonPathError| Error::Pattern {
-            origin: rule.origin.clone(),
-            pattern: rule.source.clone(),
-            reason: reason.to_string(),
-        })?;
-        if matches {
-            return Ok(Some(rule.action));
-        }
-    }
-    let mut managers = contest.managers.iter();
-    let is_overridden = managers.any(|manager| overridden.contain(manager));
-    Ok(is_overridden.then_some(Action::Force))
-}
-
-/// Returns the rules of the project, then of the object's annotations; later ones override earlier ones.
-fn all_rules(live: &Value, local: &Value, policy: Policy<'_>, meter: &mut Meter) -> Result<Vec<Rule>, Error> {
-    let mut rules = Rules {
-        live,
-        local,
-        meter,
-        memory: Patterns::default(),
-        list: Vec::new(),
-    };
-    let reference = ObjectRef::of(local).ok();
-    let is_meant = |rule: &&ConflictRule| {
-        reference
-            .as_ref()
-            .is_some_and(|object| rule.objects.matches(object))
-    };
-    for rule in policy.rules.iter().filter(is_meant) {
-        let action = match rule.action {
-            ConflictAction::ForceApply => Action::Force,
-            ConflictAction::Ignore => Action::Ignore,
-        };
-        let origin = policy.vocabulary.conflict_rules;
-        for text in &rule.paths {
-            rules.path(action, origin, text)?;
-        }
-        for text in &rule.path_patterns {
-            rules.pattern(action, Matcher::Pattern, origin, text)?;
-        }
-        for text in &rule.managers {
-            rules.pattern(action, Matcher::Manager, origin, text)?;
-        }
-    }
-    rules.annotations(Action::Force, policy.vocabulary.force_apply)?;
-    rules.annotations(Action::Ignore, policy.vocabulary.ignore_conflicts)?;
-    Ok(rules.list)
-}
-
 fn numbered<'a>(object: &'a Value, name: Option<&str>) -> Vec<(&'a str, &'a str)> {
     name.map(|name| meta::numbered(object, name)).unwrap_or_default()
-}
-
-struct Rules<'a> {
-    live: &'a Value,
-    local: &'a Value,
-    meter: &'a mut Meter,
-    memory: Patterns,
-    list: Vec<Rule>,
-}
-
-impl Rules<'_> {
-    fn push(&mut self, action: Action, matcher: Matcher, origin: &str, source: &str) {
-        self.list.push(Rule {
-            action,
-            matcher,
-            origin: origin.to_owned(),
-            source: source.to_owned(),
-        });
-    }
-
-    fn annotations(&mut self, action: Action, names: ConflictNames) -> Result<(), Error> {
-        let local = self.local;
-        if is_marked(local, names.all) {
-            self.push(action, Matcher::All, "", "");
-        }
-        for (annotation, text) in numbered(local, names.manager) {
-            let origin = format!("annotation {annotation}");
-            self.pattern(action, Matcher::Manager, &origin, text)?;
-        }
-        for (annotation, text) in numbered(local, names.field) {
-            self.path(action, &format!("annotation {annotation}"), text)?;
-        }
-        Ok(())
-    }
-
-    fn pattern(
-        &mut self,
-        action: Action,
-        matcher: fn(Pattern) -> Matcher,
-        origin: &str,
-        text: &str,
-    ) -> Result<(), Error> {
-        let pattern = self.memory.compile(text).map_err(|reason| Error::Pattern {
-            origin: origin.to_owned(),
-            pattern: text.to_owned(),
-            reason: reason.to_string(),
-        })?;
-        self.push(action, matcher(pattern), origin, text);
-        Ok(())
-    }
-
-    fn path(&mut self, action: Action, origin: &str, text: &str) -> Result<(), Error> {
-        let invalid = |reason: JsonPathError| Error::JsonPath {
-            origin: origin.to_owned(),
-            path: text.to_owned(),
-            reason: reason.to_string(),
-        };
-        let parsed = JsonPath::parse(text).map_err(invalid)?;
-        let mut paths = HashSet::new();
-        for object in [self.local, self.live] {
-            paths.extend(parsed.find_within(object, self.meter).map_err(invalid)?);
-        }
-        self.push(action, Matcher::Paths(paths), origin, text);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,9 @@ pub enum Error {
         path: String,
         reason: String,
     },
+    /// The rules of an object about differences or conflicts had no thread, or their work panicked.
+    #[error("the rules of the object cannot be evaluated now")]
+    Unevaluated,
     /// The API server reported a conflict of an unknown type.
     #[error("{message}: unknown type {reason}")]
     UnknownConflict { message: String, reason: String },

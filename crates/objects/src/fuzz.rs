@@ -170,7 +170,7 @@ fn fuzz_changes() {
         let (old, new) = (object(random), object(random));
         random.note("old", &old);
         random.note("new", &new);
-        let normalized = |value: &Value| normalize(value, &Ignore::default()).unwrap();
+        let normalized = |value: &Value| normalize(value, &mut Ignore::default()).unwrap();
         let (old, new) = (normalized(&old), normalized(&new));
         assert_eq!(normalized(&old), old, "normal is normal");
         assert!(diff::changes(&old, &old).is_empty());
@@ -237,7 +237,8 @@ fn fuzz_decisions() {
             overridden: Managers::default(),
             rules: &[],
         };
-        if let Ok(resolution) = conflict::resolve(&live, &local, policy, &causes) {
+        let resolver = conflict::ConflictTexts::of(&local, policy).compile();
+        if let Ok(resolution) = resolver.and_then(|mut resolver| resolver.resolve(&live, &local, &causes)) {
             assert!(resolution.left.len() <= causes.len());
         }
         for status in [StatusNeed::Required, StatusNeed::Unknown] {

@@ -30,6 +30,6 @@ mod unified;
 pub mod vocabulary;
 
 pub use error::Error;
-pub use normalize::{Ignore, normalize};
+pub use normalize::{Ignore, IgnoreTexts, normalize};
 pub use reference::{ObjectId, ObjectRef, join_api_version, split_api_version};
 pub use vocabulary::{Managers, Marker, Vocabulary};

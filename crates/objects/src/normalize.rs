@@ -1,37 +1,44 @@
 //! Normalization: brings two states of an object into a form in which only differences that matter are left.
 
+use std::fmt::Display;
+
 use yaml::{Map, Value};
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, JsonPathError, Meter, Pattern, Patterns},
+    jsonpath::{JsonPath, Meter, Pattern, Patterns},
     meta, path,
     rules::IgnoreRule,
     vocabulary::{Vocabulary, is_marked},
 };
 
-#[derive(Debug, Default)]
-pub struct Ignore {
+/// The rules about differences of an object, as texts.
+#[derive(Debug, Clone, Default)]
+pub struct IgnoreTexts {
     everything: bool,
-    paths: Vec<(String, String, JsonPath)>,
-    /// With their origins and sources.
-    patterns: Vec<(String, String, Pattern)>,
-    memory: Patterns,
+    texts: Vec<Text>,
 }
 
-impl Ignore {
+#[derive(Debug, Clone)]
+struct Text {
+    /// Annotation or field of the project.
+    origin: String,
+    /// A JSON path or a regular expression.
+    text: String,
+    is_pattern: bool,
+}
+
+impl IgnoreTexts {
     /// Reads the annotations of the local object, by the names of the vocabulary, and the rules that match it.
-    ///
-    /// # Errors
-    /// Fails when a JSON path or a regular expression does not parse.
+    #[must_use]
     pub fn of<'r>(
         local: &Value,
         vocabulary: &Vocabulary,
         rules: impl IntoIterator<Item = &'r IgnoreRule>,
-    ) -> Result<Self, Error> {
-        let mut ignore = Self {
+    ) -> Self {
+        let mut all = Self {
             everything: is_marked(local, vocabulary.ignore_diff),
-            ..Self::default()
+            texts: Vec::new(),
         };
         let reference = ObjectRef::of(local).ok();
         let is_meant = |rule: &&IgnoreRule| {
@@ -40,69 +47,133 @@ impl Ignore {
                 .is_some_and(|object| rule.objects.matches(object))
         };
         for rule in rules.into_iter().filter(is_meant) {
-            for text in &rule.paths {
-                ignore.add_path(vocabulary.ignore_diff_rules, text)?;
-            }
-            for pattern in &rule.path_patterns {
-                ignore.add_pattern(vocabulary.ignore_diff_rules, pattern)?;
+            let origin = vocabulary.ignore_diff_rules;
+            rule.paths.iter().for_each(|text| all.push(origin, text, false));
+            rule.path_patterns
+                .iter()
+                .for_each(|text| all.push(origin, text, true));
+        }
+        let names = [
+            (vocabulary.ignore_diff_field, false),
+            (vocabulary.ignore_diff_field_regex, true),
+        ];
+        for (name, is_pattern) in names {
+            let annotations = name.map(|name| meta::numbered(local, name));
+            for (annotation, text) in annotations.unwrap_or_default() {
+                all.push(&format!("annotation {annotation}"), text, is_pattern);
             }
         }
-        let numbered = |name: Option<&str>| name.map(|name| meta::numbered(local, name));
-        for (annotation, text) in numbered(vocabulary.ignore_diff_field).unwrap_or_default() {
-            ignore.add_path(&format!("annotation {annotation}"), text)?;
-        }
-        for (annotation, pattern) in numbered(vocabulary.ignore_diff_field_regex).unwrap_or_default() {
-            ignore.add_pattern(&format!("annotation {annotation}"), pattern)?;
+        all
+    }
+
+    fn push(&mut self, origin: &str, text: &str, is_pattern: bool) {
+        self.texts.push(Text {
+            origin: origin.to_owned(),
+            text: text.to_owned(),
+            is_pattern,
+        });
+    }
+
+    /// Returns true if there is nothing to compile and to search for, so that comparisons take no longer than without rules.
+    #[must_use]
+    pub fn is_trivial(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Returns true if nothing is ignored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.everything && self.texts.is_empty()
+    }
+
+    /// Compiles the rules. The patterns have 32 MiB together.
+    ///
+    /// # Errors
+    /// Fails when a JSON path or a regular expression does not parse, or is too large.
+    pub fn compile(&self) -> Result<Ignore, Error> {
+        let mut ignore = Ignore {
+            everything: self.everything,
+            ..Ignore::default()
+        };
+        let mut memory = Patterns::default();
+        for Text {
+            origin,
+            text,
+            is_pattern,
+        } in &self.texts
+        {
+            match is_pattern {
+                false => {
+                    let parsed = JsonPath::parse(text).map_err(|reason| path_error(origin, text, &reason))?;
+                    ignore.paths.push((origin.clone(), text.clone(), parsed));
+                }
+                true => {
+                    let compiled = memory
+                        .compile(text)
+                        .map_err(|reason| pattern_error(origin, text, &reason))?;
+                    ignore.patterns.push((origin.clone(), text.clone(), compiled));
+                }
+            }
         }
         Ok(ignore)
     }
+}
 
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        !self.everything && self.paths.is_empty() && self.patterns.is_empty()
+fn path_error(origin: &str, path: &str, reason: &impl Display) -> Error {
+    Error::JsonPath {
+        origin: origin.to_owned(),
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+fn pattern_error(origin: &str, pattern: &str, reason: &impl Display) -> Error {
+    Error::Pattern {
+        origin: origin.to_owned(),
+        pattern: pattern.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+/// The compiled rules about differences of an object, and the work that all its normalizations have left.
+#[derive(Debug, Default)]
+pub struct Ignore {
+    everything: bool,
+    /// With their origins and sources.
+    paths: Vec<(String, String, JsonPath)>,
+    patterns: Vec<(String, String, Pattern)>,
+    meter: Meter,
+}
+
+impl Ignore {
+    /// Reads and compiles the rules of an object.
+    ///
+    /// # Errors
+    /// As [`IgnoreTexts::compile`].
+    pub fn of<'r>(
+        local: &Value,
+        vocabulary: &Vocabulary,
+        rules: impl IntoIterator<Item = &'r IgnoreRule>,
+    ) -> Result<Self, Error> {
+        IgnoreTexts::of(local, vocabulary, rules).compile()
     }
 
-    fn add_path(&mut self, origin: &str, text: &str) -> Result<(), Error> {
-        let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
-            origin: origin.to_owned(),
-            path: text.to_owned(),
-            reason: reason.to_string(),
-        })?;
-        self.paths.push((origin.to_owned(), text.to_owned(), parsed));
-        Ok(())
-    }
-
-    fn add_pattern(&mut self, origin: &str, pattern: &str) -> Result<(), Error> {
-        let compiled = self.memory.compile(pattern).map_err(|reason| Error::Pattern {
-            origin: origin.to_owned(),
-            pattern: pattern.to_owned(),
-            reason: reason.to_string(),
-        })?;
-        self.patterns
-            .push((origin.to_owned(), pattern.to_owned(), compiled));
-        Ok(())
-    }
-
-    fn apply(&self, object: &mut Value) -> Result<(), Error> {
+    fn apply(&mut self, object: &mut Value) -> Result<(), Error> {
         if self.everything {
             *object = Value::Map(Map::new());
             return Ok(());
         }
-        let mut meter = Meter::default();
         for (origin, text, parsed) in &self.paths {
             let found = parsed
-                .find_within(object, &mut meter)
-                .map_err(|reason| Error::JsonPath {
-                    origin: origin.clone(),
-                    path: text.clone(),
-                    reason: reason.to_string(),
-                })?;
+                .find_within(object, &mut self.meter)
+                .map_err(|reason| path_error(origin, text, &reason))?;
             path::remove_all(object, found);
         }
         if !self.patterns.is_empty() {
+            let (patterns, meter) = (&self.patterns, &mut self.meter);
             let mut matching = Vec::new();
             path::each_leaf(object, &mut |leaf, text| {
-                if self.is_ignored(text, &mut meter)? {
+                if is_ignored(text, patterns, meter)? {
                     matching.push(leaf.to_vec());
                 }
                 Ok::<_, Error>(())
@@ -111,27 +182,23 @@ impl Ignore {
         }
         Ok(())
     }
+}
 
-    fn is_ignored(&self, path: &str, meter: &mut Meter) -> Result<bool, Error> {
-        for (origin, text, pattern) in &self.patterns {
-            let failed = |reason: JsonPathError| Error::Pattern {
-                origin: origin.clone(),
-                pattern: text.clone(),
-                reason: reason.to_string(),
-            };
-            if pattern.is_match(path, meter).map_err(failed)? {
-                return Ok(true);
-            }
+fn is_ignored(path: &str, patterns: &[(String, String, Pattern)], meter: &mut Meter) -> Result<bool, Error> {
+    for (origin, text, pattern) in patterns {
+        let found = pattern.is_match(path, meter);
+        if found.map_err(|reason| pattern_error(origin, text, &reason))? {
+            return Ok(true);
         }
-        Ok(false)
     }
+    Ok(false)
 }
 
 /// Returns the object without the fields that the API server and controllers add, and without the ignored ones.
 ///
 /// # Errors
-/// Fails when the ignored JSON paths match too many values, or the patterns search too much text.
-pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
+/// Fails when the ignored JSON paths match too many values, or the patterns search too much text, in all states of the object together.
+pub fn normalize(object: &Value, ignore: &mut Ignore) -> Result<Value, Error> {
     let mut object = object.clone();
     whole_numbers(&mut object);
     let kind = object
@@ -289,7 +356,7 @@ mod tests {
                 expected["metadata"][field] = json!({});
             }
         }
-        let normalized = normalize(&Value::from_json(object), &Ignore::default()).unwrap();
+        let normalized = normalize(&Value::from_json(object), &mut Ignore::default()).unwrap();
         assert_eq!(normalized, Value::from_json(expected));
     }
 
@@ -357,7 +424,7 @@ mod tests {
             ),
         ] {
             let local = annotated(name, value);
-            let normalized = normalize(&local, &Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap();
+            let normalized = normalize(&local, &mut Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap();
             assert_eq!(
                 normalized.get("spec"),
                 Some(&Value::from_json(expected)),
@@ -366,7 +433,7 @@ mod tests {
         }
         let local = annotated("example.com/ignore-diff", "true");
         assert_eq!(
-            normalize(&local, &Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap(),
+            normalize(&local, &mut Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap(),
             Value::from_json(json!({}))
         );
         assert!(Ignore::of(&annotated("example.com/ignore-diff-field", "a-b"), &EXAMPLE, &[]).is_err());
@@ -405,7 +472,7 @@ mod tests {
             rule("ConfigMap", "", r#"\["a"\]$"#),
         ];
         rules.push(rule("ConfigMap", "", r#"^metadata\.labels\["example"#));
-        let normalized = normalize(&object, &Ignore::of(&object, &EXAMPLE, &rules).unwrap()).unwrap();
+        let normalized = normalize(&object, &mut Ignore::of(&object, &EXAMPLE, &rules).unwrap()).unwrap();
         assert_eq!(
             normalized.get("data"),
             Some(&Value::from_json(json!({"bb": "2"})))

@@ -72,8 +72,8 @@ mod tests {
             tags: true,
             ..HiddenDifferences::default()
         };
-        let ignore = Ignore::of(&object, &VOCABULARY, &tags.rules()).unwrap();
-        let normalized = normalize(&object, &ignore).unwrap();
+        let mut ignore = Ignore::of(&object, &VOCABULARY, &tags.rules()).unwrap();
+        let normalized = normalize(&object, &mut ignore).unwrap();
         assert_eq!(
             normalized.pointer(&["metadata", "labels"]),
             Some(&Value::from_json(json!({"team": "t"})))

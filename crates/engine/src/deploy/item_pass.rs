@@ -1,8 +1,10 @@
 //! The pass over one item: its objects are applied, deleted and waited for one by one, and its outcome grows.
 
+use std::sync::Arc;
+
 use apply::{AppliedObject, Request, WaitOptions, Waited};
 use kluctl::Item;
-use objects::{Ignore, ObjectRef};
+use objects::{IgnoreTexts, ObjectRef};
 use yaml::Value;
 
 use super::{
@@ -137,11 +139,17 @@ impl ItemPass<'_, '_> {
                 return false;
             }
         };
-        self.note_applied(manifest, reference, done, is_hook);
+        self.note_applied(manifest, reference, done, is_hook).await;
         true
     }
 
-    fn note_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: AppliedObject, is_hook: bool) {
+    async fn note_applied(
+        &mut self,
+        manifest: &Value,
+        reference: &ObjectRef,
+        done: AppliedObject,
+        is_hook: bool,
+    ) {
         for warning in done.warnings {
             self.warning(words::warning(reference, warning));
         }
@@ -168,18 +176,11 @@ impl ItemPass<'_, '_> {
             of: self.size,
         });
         let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.hidden);
-        let ignore = match Ignore::of(manifest, &VOCABULARY, ignored) {
-            Ok(ignore) => ignore,
-            Err(error) => return self.error(ObjectError::of(reference, error.to_string())),
-        };
+        let ignored = IgnoreTexts::of(manifest, &VOCABULARY, ignored);
         let displayed = live::display_reference(manifest, reference);
-        match outcome::changed(
-            &displayed,
-            &ignore,
-            live.before(manifest, reference).as_deref(),
-            &done.object,
-            options.show_secrets,
-        ) {
+        let states = (live.before(manifest, reference), Arc::clone(&done.object));
+        let cluster = self.run.session.cluster;
+        match outcome::changed(cluster, &displayed, ignored, states, options.show_secrets).await {
             Ok(mut object) => {
                 // An object that may not be read may have existed before.
                 object.new &= !live.unreadable.contains_key(reference) && !is_hook;

@@ -1,9 +1,10 @@
 //! The outcome of an item.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use apply::AppliedVersions;
-use objects::{Ignore, ObjectId, ObjectRef, diff, normalize, secrets};
+use apply::{AppliedVersions, evaluate};
+use cluster::Cluster;
+use objects::{IgnoreTexts, ObjectId, ObjectRef, diff, normalize, secrets};
 use yaml::Value;
 
 use results::{CommandResult, ObjectError, ResultObject};
@@ -34,27 +35,33 @@ pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     }
 }
 
-/// Returns the changes of an apply. Without a live object before, the object is new.
-pub(crate) fn changed(
+/// Returns the changes of an apply. Without a live object before, the object is new. Rules of the object are evaluated on another thread.
+pub(crate) async fn changed(
+    cluster: &Cluster,
     reference: &ObjectRef,
-    ignore: &Ignore,
-    before: Option<&Value>,
-    after: &Value,
+    ignored: IgnoreTexts,
+    (before, after): (Option<Arc<Value>>, Arc<Value>),
     show_secrets: bool,
 ) -> Result<ResultObject, objects::Error> {
     let mut object = ResultObject::new(reference.clone());
-    let Some(before) = before else {
-        object.new = true;
-        return Ok(object);
-    };
-    if std::ptr::eq(before, after) && ignore.is_empty() {
-        return Ok(object);
-    }
-    let (before, after) = (normalize(before, ignore)?, normalize(after, ignore)?);
-    object.changed = before != after;
-    object.changes = diff::changes(&before, &after);
-    if secrets::is_secret(reference) && !show_secrets {
-        secrets::mask(&mut object.changes);
-    }
-    Ok(object)
+    let hides_secrets = secrets::is_secret(reference) && !show_secrets;
+    evaluate(cluster, ignored.is_trivial(), move || {
+        let is_nothing_ignored = ignored.is_empty();
+        let mut ignore = ignored.compile()?;
+        let Some(before) = before else {
+            object.new = true;
+            return Ok(object);
+        };
+        if Arc::ptr_eq(&before, &after) && is_nothing_ignored {
+            return Ok(object);
+        }
+        let (before, after) = (normalize(&before, &mut ignore)?, normalize(&after, &mut ignore)?);
+        object.changed = before != after;
+        object.changes = diff::changes(&before, &after);
+        if hides_secrets {
+            secrets::mask(&mut object.changes);
+        }
+        Ok(object)
+    })
+    .await
 }

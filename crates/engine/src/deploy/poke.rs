@@ -6,7 +6,7 @@ use apply::{LiveObjects, OrphanSearch, Query};
 use cluster::{Applied, ApplyOptions, Cluster};
 use futures::{StreamExt as _, stream};
 use kluctl::{Item, Rendered};
-use objects::{Ignore, ObjectRef};
+use objects::{IgnoreTexts, ObjectRef};
 use yaml::Value;
 
 use super::{
@@ -105,7 +105,7 @@ pub async fn poke_images(
     let mut work = stream::iter(pokes.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
     while let Some((item, manifest, reference, poked)) = work.next().await {
         let rendered = (item, manifest, &reference);
-        note(&mut result, live, rendered, poked, options)?;
+        note(&mut result, (cluster, live), rendered, poked, options).await?;
     }
     drop(work);
     if cluster.cancellation().is_cancelled() {
@@ -116,9 +116,9 @@ pub async fn poke_images(
     Ok(result.finish())
 }
 
-fn note(
+async fn note(
     result: &mut CommandResult,
-    live: &LiveObjects,
+    (cluster, live): (&Cluster, &LiveObjects),
     (item, manifest, reference): (&Item, &Value, &ObjectRef),
     poked: Result<Option<Applied>, cluster::Error>,
     options: &DeployOptions,
@@ -141,18 +141,13 @@ fn note(
         .warnings
         .extend(warnings.map(|text| ObjectError::of(reference, text)));
     let rules = item.rules.ignore_for_diff.iter().chain(&options.hidden);
-    let ignore = Ignore::of(manifest, &VOCABULARY, rules)?;
-    let before = live.get(reference);
-    let mut object = changed(
-        reference,
-        &ignore,
-        before.as_deref(),
-        &applied.object,
-        options.show_secrets,
-    )?;
+    let ignored = IgnoreTexts::of(manifest, &VOCABULARY, rules);
+    let after = Arc::new(applied.object);
+    let states = (live.get(reference), Arc::clone(&after));
+    let mut object = changed(cluster, reference, ignored, states, options.show_secrets).await?;
     object.is_applied = true;
     if options.contents {
-        object.applied = Some(Arc::new(applied.object));
+        object.applied = Some(after);
     }
     result.objects.push(object);
     Ok(())

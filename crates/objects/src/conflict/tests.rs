@@ -20,6 +20,12 @@ fn policy(rules: &[ConflictRule]) -> Policy<'_> {
     }
 }
 
+fn resolve(live: &Value, local: &Value, policy: Policy<'_>, causes: &[Cause]) -> Result<Resolution, Error> {
+    ConflictTexts::of(local, policy)
+        .compile()?
+        .resolve(live, local, causes)
+}
+
 /// A live object whose `data` fields have these owners, as `[name, value, managers...]`.
 fn live(fields: &[(&str, Json, &[&str])]) -> Value {
     let data: serde_json::Map<_, _> = fields

@@ -209,8 +209,8 @@ fn is_premature(failure: &Failure) -> bool {
 
 /// Describes the changes of an object; `None` if there are none. Values of Secrets are masked; encrypted ones are equal. Pure.
 fn changes(manifest: &Value, before: &Value, after: &Value, owner: &Owner) -> Result<Option<String>> {
-    let ignore = Ignore::of(manifest, &owner.vocabulary, [])?;
-    let (mut before, mut after) = (normalize(before, &ignore)?, normalize(after, &ignore)?);
+    let mut ignore = Ignore::of(manifest, &owner.vocabulary, [])?;
+    let (mut before, mut after) = (normalize(before, &mut ignore)?, normalize(after, &mut ignore)?);
     let is_secret = ObjectRef::of(manifest).is_ok_and(|reference| secrets::is_secret(&reference));
     if is_secret && mask::is_masked(manifest) {
         (before, after) = (secrets::masked(&before), secrets::masked(&after));
