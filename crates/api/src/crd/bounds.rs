@@ -44,6 +44,8 @@ const KEY: usize = 4096;
 fn spec_length(parent: &str, field: &str) -> i64 {
     match (parent, field) {
         ("ref", "name") => STRING,
+        // Patterns that select objects: alternatives of names are longer than a name.
+        ("target", "group" | "version" | "kind" | "name" | "namespace") => STRING,
         (_, "name" | "kind" | "key" | "container" | "serviceAccount" | "serviceAccountName") => NAME,
         (_, "namespace") => NAMESPACE,
         (_, "apiVersion") => API_VERSION,

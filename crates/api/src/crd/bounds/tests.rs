@@ -134,6 +134,30 @@ fn bounds_of_the_originals_stay() {
 }
 
 #[test]
+fn patterns_that_select_objects_may_be_longer_than_names() {
+    let bounds = crd::bounds("kustomize.toolkit.fluxcd.io", "Kustomization").unwrap();
+    let pattern = |length: usize| "x".repeat(length);
+    for field in ["group", "version", "kind", "name", "namespace"] {
+        let spec = |length| {
+            let target = json!({ field: pattern(length) });
+            [
+                json!({ "patches": [{ "target": target }] }),
+                json!({ "patchesJson6902": [{ "target": target }] }),
+                json!({ "ignore": [{ "target": target }] }),
+            ]
+        };
+        for fits in spec(4096) {
+            assert_eq!(bounds.check("spec", &fits), Ok(()), "{field}");
+        }
+        for large in spec(4097) {
+            assert_eq!(bounds.check("spec", &large).unwrap_err().bound, 4096, "{field}");
+        }
+    }
+    let source = json!({ "sourceRef": { "namespace": pattern(64) } });
+    assert_eq!(bounds.check("spec", &source).unwrap_err().bound, 63);
+}
+
+#[test]
 fn error_names_the_field_its_size_and_its_bound() {
     let bounds = crd::bounds("flux.kluctl.io", "KluctlDeployment").unwrap();
     let images = json!({ "images": [{}, { "resultImage": "x".repeat(5000) }] });
