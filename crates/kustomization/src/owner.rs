@@ -30,20 +30,20 @@ pub fn vocabulary() -> Vocabulary {
     }
 }
 
-/// Returns the managers that are taken over, and the metadata that earlier tools left.
+/// Returns the managers that are taken over, by the beginnings of their names, and the metadata that earlier tools left.
 #[must_use]
 pub fn takeover() -> Takeover {
-    let taken = |name: &'static str, is_prefix: bool, operation: Operation| TakenManager {
+    let taken = |name: &'static str, operation: Operation| TakenManager {
         name: name.into(),
-        is_prefix,
+        is_prefix: true,
         operation: Some(operation),
     };
     Takeover {
         managers: vec![
-            taken("kubectl", false, Operation::Apply),
-            taken("kubectl", true, Operation::Update),
-            taken("before-first-apply", false, Operation::Update),
-            taken(FIELD_MANAGER, false, Operation::Update),
+            taken("kubectl", Operation::Apply),
+            taken("kubectl", Operation::Update),
+            taken("before-first-apply", Operation::Update),
+            taken(FIELD_MANAGER, Operation::Update),
         ],
         annotations: [
             "kubectl.kubernetes.io/last-applied-configuration",
@@ -53,5 +53,26 @@ pub fn takeover() -> Takeover {
         .map(Into::into)
         .to_vec(),
         labels: vec!["fluxcd.io/sync-gc-mark".into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managers_are_taken_over_by_the_beginnings_of_their_names() {
+        let takeover = takeover();
+        for (name, apply, update) in [
+            ("kubectl", true, true),
+            ("kubectl-client-side-apply", true, true),
+            ("before-first-apply", false, true),
+            (FIELD_MANAGER, false, true),
+            ("gotk-kustomize-controller", false, false),
+            ("my-kubectl", false, false),
+        ] {
+            assert_eq!(takeover.takes(name, Operation::Apply), apply, "{name}");
+            assert_eq!(takeover.takes(name, Operation::Update), update, "{name}");
+        }
     }
 }
