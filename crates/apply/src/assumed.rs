@@ -19,7 +19,7 @@ const MISSING: &str = "1";
 pub(crate) async fn apply(session: &Session<'_>, request: Request<'_>) -> Option<AppliedObject> {
     let (owner, reference) = (session.owner, request.reference);
     let assumed = session.live.get(reference);
-    let mut manifest = fixup::apply(request.manifest);
+    let mut manifest = fixup::apply(request.manifest, owner.repaired);
     match &assumed {
         Some(live) => {
             if is_unchanged(&manifest, live, &owner.manager)

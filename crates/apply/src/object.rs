@@ -68,7 +68,7 @@ pub(crate) async fn apply(
     attempt: Attempt<'_>,
     flags: Flags,
 ) -> Result<Applied, ApplyError> {
-    let manifest = Arc::new(fixup::apply(attempt.manifest));
+    let manifest = Arc::new(fixup::apply(attempt.manifest, owner.repaired));
     let policy = Policy {
         vocabulary: &owner.vocabulary,
         overridden: owner.overridden,

@@ -3,7 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use objects::{
-    Managers, Marker, ObjectRef, Vocabulary, managed, meta, takeover::Takeover, vocabulary::is_marked,
+    Managers, Marker, ObjectRef, Vocabulary, fixup::RepairedKinds, managed, meta, takeover::Takeover,
+    vocabulary::is_marked,
 };
 use yaml::Value;
 
@@ -53,6 +54,8 @@ pub struct Owner {
     /// The managers whose fields are taken over before an apply, whether they conflict or not, and metadata to remove.
     pub takeover: Takeover,
     pub health: HealthRules,
+    /// The kinds whose manifests are repaired before an apply.
+    pub repaired: RepairedKinds,
 }
 
 impl Owner {
@@ -67,6 +70,7 @@ impl Owner {
             overridden: Managers::default(),
             takeover: Takeover::default(),
             health: HealthRules::default(),
+            repaired: RepairedKinds::default(),
         }
     }
 

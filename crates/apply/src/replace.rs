@@ -31,7 +31,7 @@ pub(crate) async fn after_error(
             None => return Err(FailedObject::new(Failure::Apply(error))),
         },
     };
-    let manifest = fixup::apply(attempt.manifest);
+    let manifest = fixup::apply(attempt.manifest, session.owner.repaired);
     let object = (&manifest, reference);
     if recreates && immutable::needs_recreation(session.cluster, session.owner, object, &error).await {
         return recreate(session, object, &live, FailedObject::new(Failure::Apply(error))).await;

@@ -78,7 +78,7 @@ pub(crate) async fn find(
     if session.options.apply_unchanged || pretended || session.live.warned.contains(reference) {
         return None;
     }
-    let manifest = fixup::apply(manifest);
+    let manifest = fixup::apply(manifest, session.owner.repaired);
     if !is_unchanged(&manifest, &live, &session.owner.manager) {
         return None;
     }

@@ -9,8 +9,8 @@
 //!
 //! [`check`] refuses specs that the schema lets through (pure), [`CelHealth`] evaluates the health checks of a spec, on threads of the tenant.
 //!
-//! [`IgnoreRules`] has the fields of applied objects that are left to others (pure), [`vocabulary`] the annotations that objects obey,
-//! [`takeover`] the managers that are taken over.
+//! [`IgnoreRules`] has the fields of applied objects that are left to others (pure), [`with_rules`] makes the owner of applied objects: the
+//! annotations that they obey, and the managers that are taken over ([`takeover`]).
 
 mod build;
 pub mod check;
@@ -29,5 +29,5 @@ pub use health::CelHealth;
 pub use ignored::{IgnoreRules, InvalidRule};
 pub use left_out::LeftOut;
 pub use manifests::{ObjectError, manifests, printable};
-pub use owner::{FIELD_MANAGER, OWNER_LABELS, takeover, vocabulary};
+pub use owner::{FIELD_MANAGER, OWNER_LABELS, takeover, with_rules};
 pub use variables::Variables;

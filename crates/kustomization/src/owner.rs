@@ -1,7 +1,9 @@
 //! The marks of applied objects: labels, annotations and the field manager.
 
+use apply::Owner;
 use objects::{
     Marker, Vocabulary,
+    fixup::RepairedKinds,
     takeover::{Operation, TakenManager, Takeover},
 };
 
@@ -14,9 +16,19 @@ pub const OWNER_LABELS: (&str, &str) = (
 );
 const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 
-/// Returns the annotations and labels that applied objects obey.
+/// Returns an owner with the rules by which objects are applied.
 #[must_use]
-pub fn vocabulary() -> Vocabulary {
+pub fn with_rules(owner: Owner) -> Owner {
+    Owner {
+        vocabulary: vocabulary(),
+        takeover: takeover(),
+        repaired: RepairedKinds::BuiltIn,
+        ..owner
+    }
+}
+
+/// Returns the annotations and labels that applied objects obey.
+fn vocabulary() -> Vocabulary {
     Vocabulary {
         skip_delete: &[Marker::Either("kustomize.toolkit.fluxcd.io/prune", "disabled")],
         ignore: &[

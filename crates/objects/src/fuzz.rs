@@ -7,7 +7,8 @@ use yaml::Value;
 use crate::{
     Ignore, ObjectRef,
     conflict::{self, Cause},
-    diff, fixup,
+    diff,
+    fixup::{self, RepairedKinds},
     inventory::Entry,
     jsonpath::JsonPath,
     kstatus, managed, normalize,
@@ -219,7 +220,8 @@ fn fuzz_decisions() {
         let _ = (
             ObjectRef::of(&live),
             Ignore::of(&local, &EXAMPLE, &[]),
-            fixup::apply(&local),
+            fixup::apply(&local, RepairedKinds::Any),
+            fixup::apply(&local, RepairedKinds::BuiltIn),
         );
         let owners = managed::managed_fields(&live);
         let causes: Vec<Cause> = owners

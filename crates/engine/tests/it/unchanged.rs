@@ -5,7 +5,12 @@ use cluster::{ApplyOptions, Cluster};
 use engine::DeployOptions;
 use engine::MANAGER;
 use kluctl::Rendered;
-use objects::{ObjectRef, fixup, meta, unchanged::is_unchanged};
+use objects::{
+    ObjectRef,
+    fixup::{self, RepairedKinds},
+    meta,
+    unchanged::is_unchanged,
+};
 use results::CommandResult;
 use serde_json::{Value as Json, json};
 use testkit::FaultProxy;
@@ -87,7 +92,7 @@ async fn live(world: &Fixture, of: &ObjectRef) -> Result<Value> {
 async fn check_unchanged(world: &Fixture, rendered: &Rendered) -> Result<Vec<String>> {
     let mut unchanged = Vec::new();
     for manifest in rendered.objects() {
-        let manifest = fixup::apply(manifest);
+        let manifest = fixup::apply(manifest, RepairedKinds::Any);
         let before = live(world, &ObjectRef::of(&manifest)?).await?;
         if is_unchanged(&manifest, &before, MANAGER) {
             let after = world

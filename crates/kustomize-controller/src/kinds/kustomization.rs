@@ -211,9 +211,8 @@ impl ManifestKind for Kustomizations {
 
     fn owner(&self, owner: Owner) -> Owner {
         Owner {
-            vocabulary: kustomization::vocabulary(),
             takeover: self.takeover.clone(),
-            ..owner
+            ..kustomization::with_rules(owner)
         }
     }
 

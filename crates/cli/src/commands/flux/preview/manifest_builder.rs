@@ -108,11 +108,12 @@ pub(super) fn owner(subject: &Subject) -> Owner {
         (name.to_owned(), subject.name.clone()),
         (namespace.to_owned(), subject.namespace.clone()),
     ]);
-    Owner {
-        vocabulary: kustomization::vocabulary(),
-        takeover: kustomization::takeover(),
-        ..Owner::with_inventory(kustomization::FIELD_MANAGER, subject.inventory.clone(), labels)
-    }
+    let inventory = subject.inventory.clone();
+    kustomization::with_rules(Owner::with_inventory(
+        kustomization::FIELD_MANAGER,
+        inventory,
+        labels,
+    ))
 }
 
 /// Returns the rules of the ignore files in a directory and below it.
