@@ -19,7 +19,7 @@ pub(crate) async fn after_error(
 ) -> Result<AppliedObject, FailedObject> {
     let (reference, options) = (attempt.reference, session.options);
     let replaces = options.replace_on_error || options.recreate_on_error;
-    let recreates = session.recreates(attempt.manifest);
+    let recreates = session.recreates(attempt.manifest, attempt.live.as_deref());
     if !(replaces || recreates) || error.is_final() || session.is_pretended_gone(reference) {
         return Err(FailedObject::new(Failure::Apply(error)));
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use cluster::Cluster;
-use objects::{ObjectRef, rules::ConflictRule, vocabulary::is_marked};
+use objects::{ObjectRef, rules::ConflictRule};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use yaml::Value;
@@ -235,8 +235,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns true if an object is deleted and created again if a change of an immutable field is refused.
-    pub(crate) fn recreates(&self, manifest: &Value) -> bool {
-        self.options.recreate_immutable || is_marked(manifest, self.owner.vocabulary.recreate)
+    pub(crate) fn recreates(&self, manifest: &Value, live: Option<&Value>) -> bool {
+        self.options.recreate_immutable || self.owner.asks_for_recreation(manifest, live)
     }
 
     /// Returns true if the definition of an object's kind is among the manifests before it.

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use cluster::Patch;
-use objects::{ObjectRef, takeover, vocabulary::is_marked};
+use objects::{
+    ObjectRef,
+    takeover::{self, Takeover},
+    vocabulary::is_marked,
+};
 use yaml::Value;
 
 use crate::{Owner, Session};
@@ -11,12 +15,21 @@ use crate::{Owner, Session};
 const ATTEMPTS: u32 = 8;
 
 impl Owner {
-    /// Returns the patch that takes a live object over; `None` if there is nothing to take over, or the manifest forbids it.
+    /// Returns the patch that takes a live object over; `None` if there is nothing to take over, or a mark forbids it.
     pub(crate) fn takeover_patch(&self, manifest: &Value, live: &Value) -> Option<Value> {
-        if is_marked(manifest, self.vocabulary.merge) {
-            return None;
-        }
-        takeover::plan(live, &self.manager, &self.takeover)
+        takeover::plan(live, &self.manager, self.takeover_of(manifest, live)?)
+    }
+
+    /// Returns the managers that are taken over; `None` if the manifest or the live object forbids it.
+    pub(crate) fn takeover_of(&self, manifest: &Value, live: &Value) -> Option<&Takeover> {
+        let merges = |object| is_marked(object, self.vocabulary.merge);
+        (!merges(manifest) && !merges(live)).then_some(&self.takeover)
+    }
+
+    /// Returns true if the manifest or the live object asks for a new object where a change of an immutable field is refused.
+    pub(crate) fn asks_for_recreation(&self, manifest: &Value, live: Option<&Value>) -> bool {
+        let asks = |object| is_marked(object, self.vocabulary.recreate);
+        asks(manifest) || live.is_some_and(asks)
     }
 }
 
@@ -54,4 +67,62 @@ pub(crate) async fn take_over(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use objects::{
+        Marker, Vocabulary,
+        takeover::{Operation, TakenManager},
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests::owner;
+
+    fn object(marks: &[(&str, &str)]) -> Value {
+        let annotations: serde_json::Map<_, _> = marks
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
+            .collect();
+        Value::from_json(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a", "resourceVersion": "7", "annotations": annotations, "managedFields": [
+                { "manager": "kubectl", "operation": "Apply", "fieldsV1": { "f:data": {} } },
+            ] },
+        }))
+    }
+
+    #[test]
+    fn marks_of_the_manifest_and_of_the_live_object_count() {
+        let merge = ("example.com/apply", "merge");
+        let recreate = ("example.com/force", "enabled");
+        let owner = Owner {
+            takeover: Takeover {
+                managers: vec![TakenManager {
+                    name: "kubectl".into(),
+                    is_prefix: true,
+                    operation: Some(Operation::Apply),
+                }],
+                ..Takeover::default()
+            },
+            vocabulary: Vocabulary {
+                merge: &[Marker::Either("example.com/apply", "merge")],
+                recreate: &[Marker::Either("example.com/force", "enabled")],
+                ..owner().vocabulary
+            },
+            ..owner()
+        };
+        let plain = object(&[]);
+        for (manifest, live, takes, recreates) in [
+            (&plain, &plain, true, false),
+            (&object(&[merge, recreate]), &plain, false, true),
+            (&plain, &object(&[merge, recreate]), false, true),
+        ] {
+            assert_eq!(owner.takeover_patch(manifest, live).is_some(), takes);
+            assert_eq!(owner.takeover_of(manifest, live).is_some(), takes);
+            assert_eq!(owner.asks_for_recreation(manifest, Some(live)), recreates);
+        }
+        assert!(!owner.asks_for_recreation(&plain, None));
+    }
 }

@@ -58,9 +58,10 @@ pub struct Vocabulary {
     pub ignore: &'static [Marker],
     /// The object is created, and never changed afterwards.
     pub create_only: &'static [Marker],
-    /// The object is deleted and created again if the API server refuses a change of an immutable field.
+    /// The object is deleted and created again if the API server refuses a change of an immutable field. The manifest or the live object may
+    /// say it.
     pub recreate: &'static [Marker],
-    /// The fields and metadata of other managers are not taken over ([`crate::takeover`]).
+    /// The fields and metadata of other managers are not taken over ([`crate::takeover`]). The manifest or the live object may say it.
     pub merge: &'static [Marker],
     /// The fields that are taken over from other managers.
     pub force_apply: ConflictNames,

@@ -5,7 +5,6 @@ use std::{collections::HashMap, fmt};
 use objects::{
     ObjectRef,
     ignored::{Pointer, adapted},
-    vocabulary::is_marked,
 };
 use yaml::Value;
 
@@ -31,8 +30,7 @@ pub(super) fn adapt(
     let found = all.filter_map(|(index, (manifest, reference))| {
         let live = live.get(reference)?;
         let pointers = ignored.of(manifest, &live);
-        let merges = is_marked(manifest, owner.vocabulary.merge);
-        let takeover = (!merges).then_some(&owner.takeover);
+        let takeover = owner.takeover_of(manifest, &live);
         let mut adapted = adapted(manifest, &live, &pointers, (&owner.manager, takeover))?;
         // It must be found again even if its labels are ignored.
         owner.mark(&mut adapted);

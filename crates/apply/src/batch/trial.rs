@@ -74,9 +74,10 @@ async fn may_succeed(session: &Session<'_>, item: Item<'_>, error: &ApplyError) 
     if matches!(error, ApplyError::Cluster(cluster::Error::NoMatch { .. })) {
         return session.awaits_definition(item.reference, item.position);
     }
-    let is_there = session.live.get(item.reference).is_some();
-    is_there
-        && session.recreates(item.manifest)
+    let Some(live) = session.live.get(item.reference) else {
+        return false;
+    };
+    session.recreates(item.manifest, Some(&live))
         && immutable::needs_recreation(
             session.cluster,
             session.owner,
