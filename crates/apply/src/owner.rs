@@ -56,6 +56,8 @@ pub struct Owner {
     pub health: HealthRules,
     /// The kinds whose manifests are repaired before an apply.
     pub repaired: RepairedKinds,
+    /// True if [`Vocabulary::skip_delete`] is about pruning and removal alone: an object with it may be deleted to be created again.
+    pub recreates_undeleted: bool,
 }
 
 impl Owner {
@@ -71,6 +73,7 @@ impl Owner {
             takeover: Takeover::default(),
             health: HealthRules::default(),
             repaired: RepairedKinds::default(),
+            recreates_undeleted: false,
         }
     }
 
@@ -188,6 +191,15 @@ impl Owner {
     #[must_use]
     pub fn skips_delete(&self, object: &Value) -> bool {
         is_marked(object, self.vocabulary.skip_delete) || is_marked(object, self.vocabulary.ignore)
+    }
+
+    /// Returns true if the manifest or the live object forbids that the object is deleted and created again.
+    pub(crate) fn forbids_recreation(&self, manifest: &Value, live: &Value) -> bool {
+        let forbids = |object| match self.recreates_undeleted {
+            true => is_marked(object, self.vocabulary.ignore),
+            false => self.skips_delete(object),
+        };
+        forbids(manifest) || forbids(live)
     }
 }
 

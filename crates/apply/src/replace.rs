@@ -76,7 +76,7 @@ async fn replace(
         .await
 }
 
-/// Deletes the object and applies it again, unless an annotation forbids its deletion. A dry run can't, and returns the manifest.
+/// Deletes the object and applies it again, unless an annotation forbids that. A dry run can't, and returns the manifest.
 async fn recreate(
     session: &Session<'_>,
     (manifest, reference): (&Value, &ObjectRef),
@@ -84,7 +84,7 @@ async fn recreate(
     mut failed: FailedObject,
 ) -> Result<AppliedObject, FailedObject> {
     let owner = session.owner;
-    failed.keeps_object = owner.skips_delete(live) || owner.skips_delete(manifest);
+    failed.keeps_object = owner.forbids_recreation(manifest, live);
     if failed.keeps_object {
         return Err(failed);
     }

@@ -108,6 +108,30 @@ fn mark_adds_the_labels_that_check_marked_asks_for() {
     assert!(owner().check_marked(&manifest, &reference).is_ok());
 }
 
+#[test]
+fn object_that_is_not_to_be_deleted_is_created_again_only_by_an_owner_that_may() {
+    let object =
+        |name: &str, value: &str| Value::from_json(json!({ "metadata": { "annotations": { name: value } } }));
+    let (plain, undeleted) = (object("a", "b"), object("example.com/skip-delete", "true"));
+    let ignored = object("example.com/apply", "ignore");
+    let pruning_only = Owner {
+        recreates_undeleted: true,
+        ..owner()
+    };
+    for (manifest, live, forbidden, forbidden_if_pruning_only) in [
+        (&plain, &plain, false, false),
+        (&undeleted, &plain, true, false),
+        (&plain, &undeleted, true, false),
+        (&plain, &ignored, true, true),
+    ] {
+        assert_eq!(owner().forbids_recreation(manifest, live), forbidden);
+        assert_eq!(
+            pruning_only.forbids_recreation(manifest, live),
+            forbidden_if_pruning_only
+        );
+    }
+}
+
 /// The crates that every owner uses name none of the tools that are built on them.
 #[test]
 fn sources_name_no_tool() {

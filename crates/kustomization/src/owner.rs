@@ -23,6 +23,7 @@ pub fn with_rules(owner: Owner) -> Owner {
         vocabulary: vocabulary(),
         takeover: takeover(),
         repaired: RepairedKinds::BuiltIn,
+        recreates_undeleted: true,
         ..owner
     }
 }

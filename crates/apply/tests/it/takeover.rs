@@ -112,7 +112,8 @@ async fn fields_of_others_stay_if_the_manifest_asks_for_a_merge_or_if_they_are_n
     // The live object alone says it.
     let live = fixture.config_map("c", json!({"key": "1"}));
     assert_eq!(apply(&fixture, &live).await?, Action::Created);
-    let edited = json!({"metadata": {"annotations": {"example.com/apply": "Merge"}}, "data": {"edited": "z"}});
+    let edited =
+        json!({"metadata": {"annotations": {"example.com/apply": "Merge"}}, "data": {"edited": "z"}});
     fixture.patch("configmap/c", false, edited).await?;
     assert_eq!(apply(&fixture, &live).await?, Action::Unchanged);
     assert_eq!(fixture.live(&live).await?.unwrap()["data"], both);
