@@ -1,6 +1,6 @@
 //! The variables of a substitution, from the spec and from ConfigMaps and Secrets of its namespace.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter, ops::Range};
 
 use api::{
     Fault, Reason,
@@ -11,6 +11,8 @@ use yaml::Value;
 
 /// The pattern of names, as messages have it.
 const NAME: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
+/// Text in place of a secret string.
+const MASK: &str = "*****";
 
 /// Reads ConfigMaps and Secrets.
 pub trait ReadConfigs: Send {
@@ -44,12 +46,32 @@ impl Variables {
     }
 }
 
-/// Replaces secret strings in a message.
+/// Replaces secret strings in a message. Where some overlap, or one contains another, all that any of them covers is replaced. Pure.
 #[must_use]
 pub fn redact(message: &str, secrets: &[String]) -> String {
-    let secrets = secrets.iter().filter(|value| !value.is_empty());
-    secrets.fold(message.to_owned(), |message, value| {
-        message.replace(value, "*****")
+    let found = secrets.iter().flat_map(|secret| occurrences(message, secret));
+    let mut covered: Vec<Range<usize>> = found.collect();
+    covered.sort_unstable_by_key(|range| range.start);
+    let (mut redacted, mut end) = (String::with_capacity(message.len()), 0);
+    for range in covered {
+        if range.start >= end {
+            redacted.push_str(message.get(end..range.start).unwrap_or_default());
+            redacted.push_str(MASK);
+        }
+        end = end.max(range.end);
+    }
+    redacted.push_str(message.get(end..).unwrap_or_default());
+    redacted
+}
+
+/// Returns all occurrences of a string, which may overlap; none of an empty one.
+fn occurrences<'t>(text: &'t str, searched: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+    let mut from = 0;
+    iter::from_fn(move || {
+        let first = searched.chars().next()?;
+        let start = from + text.get(from..)?.find(searched)?;
+        from = start + first.len_utf8();
+        Some(start..start + searched.len())
     })
 }
 
@@ -180,6 +202,26 @@ mod tests {
         assert_eq!(variables.values["b"], "secret");
         assert_eq!(variables.redact("a secret onetwo"), "a ***** onetwo");
         assert!(!format!("{variables:?}").contains("secret"));
+    }
+
+    #[test]
+    fn redaction_leaves_no_part_of_a_secret_that_contains_or_overlaps_another() {
+        let redacted = |message: &str, secrets: &[&str]| {
+            let secrets: Vec<String> = secrets.iter().map(|secret| (*secret).to_owned()).collect();
+            redact(message, &secrets)
+        };
+        for (message, secrets, expected) in [
+            ("as admin123.", &["admin", "admin123"][..], "as *****."),
+            ("as admin123.", &["admin123", "admin", "admin"], "as *****."),
+            ("abcd", &["abc", "bcd"], "*****"),
+            ("aaa", &["aa"], "*****"),
+            ("abab", &["ab"], "**********"),
+            ("plain", &["", "x"], "plain"),
+            ("", &["x"], ""),
+            ("größe", &["ö", "öß"], "gr*****e"),
+        ] {
+            assert_eq!(redacted(message, secrets), expected, "{secrets:?}");
+        }
     }
 
     #[test]

@@ -180,11 +180,12 @@ struct Failure {
 }
 
 impl Failure {
-    /// Removes secret strings from the messages.
+    /// Removes secret strings from the messages, and shortens them: a part of a secret would not be found.
     fn without(self, secrets: &[String]) -> Self {
+        let shown = |message: &str| limit(redact(message, secrets), MESSAGE_BYTES);
         Self {
-            message: redact(&self.message, secrets),
-            healthy: self.healthy.map(|message| redact(&message, secrets)),
+            message: shown(&self.message),
+            healthy: self.healthy.as_deref().map(shown),
             ..self
         }
     }
@@ -194,7 +195,7 @@ impl Failure {
 fn failure(done: &Reconciled, object: &Kustomization, trigger: &str, waited: Duration) -> Option<Failure> {
     let failed = |reason, message: String| Failure {
         reason,
-        message: limit(message, MESSAGE_BYTES),
+        message,
         event: None,
         healthy: None,
         severity: Severity::Error,
@@ -224,7 +225,7 @@ fn failure(done: &Reconciled, object: &Kustomization, trigger: &str, waited: Dur
     let waited = GoDuration::from(waited);
     let text = format!("health check failed after {waited}: {unready}");
     Some(Failure {
-        healthy: Some(limit(unready, MESSAGE_BYTES)),
+        healthy: Some(unready),
         ..failed(Reason::HealthCheckFailed, text)
     })
 }
