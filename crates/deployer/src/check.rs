@@ -74,13 +74,13 @@ fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
 /// Checks the expressions of an object's dependencies, on a thread of its namespace. The pass gives back its permit meanwhile.
 ///
 /// # Errors
-/// A stalling fault that names the field if one is not valid, or not of the type bool; one that is retried if the thread was needed for
+/// A stalling fault that names the dependency if one is not valid, or not of the type bool; one that is retried if the thread was needed for
 /// other namespaces.
 pub async fn check_expressions<C: Consumer>(pass: &Pass<'_, C::Object>) -> Result<(), Fault> {
-    let references = C::depends_on(pass.object).into_iter().enumerate();
-    let expressions = references.filter_map(|(i, reference)| {
+    let references = C::depends_on(pass.object).into_iter();
+    let expressions = references.filter_map(|reference| {
         let source = reference.ready_expr.filter(|source| !source.is_empty())?;
-        Some((format!("spec.dependsOn[{i}].readyExpr"), source))
+        Some((reference.name, source))
     });
     let expressions: Vec<_> = expressions.collect();
     if expressions.is_empty() {
@@ -95,9 +95,9 @@ pub async fn check_expressions<C: Consumer>(pass: &Pass<'_, C::Object>) -> Resul
 fn check_all(expressions: &[(String, String)], cancelled: &AtomicBool) -> Result<(), Fault> {
     expressions
         .iter()
-        .try_for_each(|(path, source)| match cancelled.load(Ordering::Relaxed) {
+        .try_for_each(|(name, source)| match cancelled.load(Ordering::Relaxed) {
             true => Err(stopped()),
-            false => compile(path, source).map(drop),
+            false => compile(name, source).map(drop),
         })
 }
 

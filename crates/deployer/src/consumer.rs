@@ -51,6 +51,12 @@ pub trait Consumer: Send + Sync + 'static {
     /// Returns the reference to the kubeconfig of a remote cluster; `None` for the cluster of the controller.
     fn kube_config(object: &Self::Object) -> Option<&KubeConfig>;
 
+    /// Returns true if an object deploys to another cluster than the one of the controller. Default: if it has a kubeconfig.
+    fn is_remote(object: &Self::Object) -> bool {
+        Self::kube_config(object).is_some()
+    }
+
+    /// Returns the ServiceAccount that an object deploys with, on the cluster that it deploys to.
     fn service_account_name(object: &Self::Object) -> Option<&str>;
 
     fn retry_interval(object: &Self::Object) -> Duration;

@@ -1,8 +1,8 @@
 //! The objects that an object depends on: of its own kind, or of any other.
 //!
-//! Objects of the same kind are read with the rights of the controller, and nothing but their readiness shows. Others, and all that an
-//! expression reads, are read with the identity that the object deploys with: expression by expression, a tenant could learn the content
-//! of any object otherwise.
+//! Objects of the same kind are read with the rights of the controller, in any namespace, and nothing but their readiness shows. Others, and
+//! all that an expression reads, are read with the identity that the object deploys with, and in other namespaces only if these are not
+//! blocked: expression by expression, a tenant could learn the content of any object otherwise.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,8 +58,8 @@ impl Dependencies<'_> {
                     reference.name.clone(),
                 ),
             };
-            self.allow::<C>(object, &reference, &key)?;
-            let needs_content = !is_own || expression(&reference).is_some();
+            allow::<C>(self.rules, object, &reference, &key)?;
+            let needs_content = needs_content(&reference, &kind);
             let reason = match needs_content {
                 true => {
                     self.any::<C>(object, (&reference, &key), &mut expressions)
@@ -81,18 +81,6 @@ impl Dependencies<'_> {
 
     fn wait(&self, message: String) -> Fault {
         Fault::wait(self.rules.requeue_dependency, Reason::DependencyNotReady, message)
-    }
-
-    fn allow<C: Consumer>(
-        &self,
-        object: &C::Object,
-        reference: &DependencyReference,
-        key: &ObjectKey,
-    ) -> Result<(), Fault> {
-        let own = C::key(object).namespace;
-        let kind = reference.kind.clone().filter(|kind| !kind.is_empty());
-        let kind = kind.unwrap_or_else(|| C::Object::kind(&()).into_owned());
-        self.rules.allow(&own, &kind, key, C::retry_interval(object))
     }
 
     async fn own_kind<C: Consumer>(
@@ -123,7 +111,7 @@ impl Dependencies<'_> {
             true => C::unreadable_dependency(key, why),
             false => format!("dependency '{}' not found: {why}", name(&target)),
         };
-        let found = match self.cluster::<C>(object).await?.get(&target).await {
+        let found = match self.cluster::<C>(object, &target).await?.get(&target).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Some(missing("it does not exist"))),
             Err(error) => return Ok(Some(missing(&error.to_string()))),
@@ -149,13 +137,68 @@ impl Dependencies<'_> {
         }
     }
 
-    async fn cluster<C: Consumer>(&self, object: &C::Object) -> Result<Cluster, Fault> {
-        let account = C::service_account_name(object);
-        let home = self.clusters.of(&C::key(object).namespace, None, account).await;
+    /// Returns the cluster of the controller with the identity that reads a dependency.
+    async fn cluster<C: Consumer>(&self, object: &C::Object, target: &ObjectRef) -> Result<Cluster, Fault> {
+        let namespace = C::key(object).namespace;
+        let account = match reader::<C>(object, target) {
+            Reader::Controller => return Ok(self.clusters.local()),
+            Reader::DefaultAccount => None,
+            Reader::Account(name) => name,
+        };
+        let home = self.clusters.of(&namespace, None, account).await;
         let retry: Duration = C::retry_interval(object);
         Ok(home
             .map_err(|error| Fault::wait(retry, error.reason(), error.to_string()))?
             .cluster)
+    }
+}
+
+/// Returns true if more is read of an object than the readiness of one of the own kind. Pure.
+fn needs_content(reference: &DependencyReference, own_kind: &str) -> bool {
+    !consumer::is_kind(reference, own_kind) || expression(reference).is_some()
+}
+
+/// Refuses to read the content of an object of another namespace if such references are blocked. Pure.
+pub(crate) fn allow<C: Consumer>(
+    rules: ReferenceRules,
+    object: &C::Object,
+    reference: &DependencyReference,
+    key: &ObjectKey,
+) -> Result<(), Fault> {
+    let own_kind = C::Object::kind(&());
+    if !needs_content(reference, &own_kind) {
+        return Ok(());
+    }
+    let kind = reference.kind.as_deref().filter(|kind| !kind.is_empty());
+    rules.allow(
+        &C::key(object).namespace,
+        kind.unwrap_or(&own_kind),
+        key,
+        C::retry_interval(object),
+    )
+}
+
+/// The identity that reads the content of a dependency.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reader<'a> {
+    Controller,
+    /// The default account of the process, or the controller without one.
+    DefaultAccount,
+    /// The account of the object; the default one if absent.
+    Account(Option<&'a str>),
+}
+
+/// Returns the identity that reads a dependency of an object. The account of an object that deploys to a remote cluster is one of that cluster, and
+/// says nothing about this one. Pure.
+pub(crate) fn reader<'a, C: Consumer>(object: &'a C::Object, target: &ObjectRef) -> Reader<'a> {
+    if !C::is_remote(object) {
+        return Reader::Account(C::service_account_name(object));
+    }
+    let is_own = target.kind == C::Object::kind(&()) && target.group == C::Object::group(&());
+    let is_near = target.namespace.as_deref() == Some(C::key(object).namespace.as_str());
+    match is_own && is_near {
+        true => Reader::Controller,
+        false => Reader::DefaultAccount,
     }
 }
 
@@ -197,15 +240,17 @@ fn name(target: &ObjectRef) -> String {
     )
 }
 
-/// Compiles an expression. Pure.
+/// Compiles the expression about a dependency with this name. Pure.
 ///
 /// # Errors
 /// A stalling fault if it is not valid, or not of the type bool.
-pub(crate) fn compile(path: &str, source: &str) -> Result<Program, Fault> {
+pub(crate) fn compile(name: &str, source: &str) -> Result<Program, Fault> {
     let compiled = Program::compile_bool(source, Scope::Declared(&VARIABLES));
     compiled.map_err(|error| {
         let error = error.located(source);
-        let message = format!("{path}: failed to parse the CEL expression '{source}': {error}");
+        let message = format!(
+            "failed to evaluate dependency {name}: failed to parse the CEL expression '{source}': {error}"
+        );
         Fault::stall(Reason::InvalidCELExpression, message)
     })
 }
@@ -282,7 +327,7 @@ fn by_expression(
         fields.remove("stringData");
     }
     let compiled = allowance.spend(expression.source.len());
-    let program = compile("spec.dependsOn[].readyExpr", &expression.source)?;
+    let program = compile(&expression.name, &expression.source)?;
     let holds = compiled.and_then(|()| {
         let variables = Variables::new()
             .with("self", itself.clone())
@@ -458,6 +503,9 @@ mod tests {
                 (api::Class::Stall, Reason::InvalidCELExpression),
                 "{source}"
             );
+            let start =
+                format!("failed to evaluate dependency web: failed to parse the CEL expression '{source}': ");
+            assert!(fault.message.starts_with(&start), "{}", fault.message);
         }
     }
 

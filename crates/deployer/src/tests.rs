@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    clusters::kubeconfig_in, dependencies::waits_for, references::download_fault,
+    clusters::kubeconfig_in,
+    dependencies::{Reader, allow, reader, waits_for},
+    references::download_fault,
     sources::hosts::ArtifactHosts,
 };
 
@@ -285,6 +287,70 @@ fn references_to_other_namespaces_can_be_blocked() {
         ..blocked
     };
     assert_eq!(allow(open, "flux-system"), Ok(()));
+}
+
+#[test]
+fn dependencies_in_other_namespaces_are_blocked_if_their_content_is_read() {
+    let blocked = ReferenceRules {
+        cross_namespace: false,
+        requeue_dependency: Duration::from_secs(1),
+    };
+    let object = typed(|_| {});
+    for (reference, target) in [
+        (json!({ "name": "a" }), None),
+        (json!({ "name": "a", "ready": false }), None),
+        (json!({ "name": "a", "kind": "KluctlDeployment" }), None),
+        (
+            json!({ "name": "a", "readyExpr": "true" }),
+            Some("KluctlDeployment/other/a"),
+        ),
+        (
+            json!({ "name": "a", "apiVersion": "v1", "kind": "Secret" }),
+            Some("Secret/other/a"),
+        ),
+    ] {
+        let reference: DependencyReference = serde_json::from_value(reference).unwrap();
+        let allowed = |namespace: &str| {
+            let key = ObjectKey::new(namespace, "a");
+            allow::<Deployments>(blocked, &object, &reference, &key).map_err(|fault| fault.message)
+        };
+        let refused = target
+            .map(|target| format!("can't access '{target}', cross-namespace references have been blocked"));
+        assert_eq!(allowed("other").err(), refused, "{reference:?}");
+        assert_eq!(allowed("apps"), Ok(()));
+    }
+}
+
+#[test]
+fn account_of_a_remote_cluster_reads_nothing_of_the_own_one() {
+    let target = |kind: &str, namespace: &str| {
+        let api_version = match kind {
+            "KluctlDeployment" => "flux.kluctl.io/v1alpha1",
+            _ => "v1",
+        };
+        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a", "namespace": namespace } });
+        ::objects::ObjectRef::of(&yaml::Value::from_json(object)).unwrap()
+    };
+    let account = |object: &mut Value| object["spec"]["serviceAccountName"] = json!("deployer");
+    let local = typed(account);
+    let remote = typed(|object| {
+        account(object);
+        object["spec"]["kubeConfig"] = json!({ "secretRef": { "name": "cluster" } });
+    });
+    for (kind, namespace, expected) in [
+        ("KluctlDeployment", "apps", Reader::Controller),
+        ("KluctlDeployment", "other", Reader::DefaultAccount),
+        ("ConfigMap", "apps", Reader::DefaultAccount),
+    ] {
+        let target = target(kind, namespace);
+        assert_eq!(
+            reader::<Deployments>(&remote, &target),
+            expected,
+            "{kind} {namespace}"
+        );
+        let own = Reader::Account(Some("deployer"));
+        assert_eq!(reader::<Deployments>(&local, &target), own, "{kind} {namespace}");
+    }
 }
 
 #[test]

@@ -44,6 +44,10 @@ impl Consumer for KustomizationConsumer {
         object.spec.kube_config.as_ref()?.secret.as_ref()
     }
 
+    fn is_remote(object: &Kustomization) -> bool {
+        object.spec.kube_config.is_some()
+    }
+
     fn service_account_name(object: &Kustomization) -> Option<&str> {
         object.spec.service_account_name.as_deref()
     }
