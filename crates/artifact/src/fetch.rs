@@ -19,7 +19,7 @@ use net::AddressPolicy;
 use tokio_util::sync::CancellationToken;
 use tree::TreePath;
 
-pub use client::StorageToken;
+pub use client::{StorageToken, is_of_watcher};
 pub use limits::Limits;
 pub use tarball::is_small;
 pub use unpacked::{Unpacked, Usage};
@@ -131,6 +131,13 @@ impl ArtifactCache {
             cache: Arc::new(cache),
             directories: HashesCache::default(),
         })
+    }
+
+    /// Sets the host (and port) that replaces the one of URLs of a source-watcher. Default: as for the others.
+    #[must_use]
+    pub fn with_watcher_host(mut self, host: Option<String>) -> Self {
+        self.client.set_watcher_host(host);
+        self
     }
 
     /// Sends a token to the servers that it is for.

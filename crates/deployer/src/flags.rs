@@ -34,6 +34,10 @@ pub struct ReferenceFlags {
     #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
     pub source_controller_localhost: String,
 
+    /// Host (and port) that replaces the host of the artifact URLs of a source-watcher; default --source-controller-localhost.
+    #[arg(long, env = "SOURCE_WATCHER_LOCALHOST", default_value = "", hide = true)]
+    pub source_watcher_localhost: String,
+
     /// Maximum size of an artifact in bytes, packed and unpacked.
     #[arg(long, default_value_t = 1 << 30)]
     pub limit_artifact_bytes: u64,
@@ -53,10 +57,13 @@ impl ReferenceFlags {
 
     /// Returns the hosts that artifacts may be downloaded from, for a controller in the namespace `own`.
     pub(crate) fn hosts(&self, own: &str) -> ArtifactHosts {
-        if self.source_controller_localhost.is_empty() {
-            ArtifactHosts::new(&self.artifact_hosts, own)
-        } else {
-            ArtifactHosts::any()
+        if !self.source_controller_localhost.is_empty() {
+            return ArtifactHosts::any();
+        }
+        let hosts = ArtifactHosts::new(&self.artifact_hosts, own);
+        match self.source_watcher_localhost.as_str() {
+            "" => hosts,
+            _ => hosts.with_replaced_watcher(),
         }
     }
 

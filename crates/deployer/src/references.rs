@@ -109,12 +109,15 @@ impl<C: Consumer> References<C> {
     ) -> Result<Self, Error> {
         let own = &ctx.flags().runtime_namespace;
         let host = Some(flags.source_controller_localhost.clone());
+        let watcher_host = Some(flags.source_watcher_localhost.clone());
         // The source-controller serves the artifacts from the own namespace.
         let addresses = ctx.addresses().clone().allowing_own_services();
         Ok(Self {
             ctx: ctx.clone(),
             rules: ReferenceRules::new(ctx.flags()),
-            artifacts: ArtifactCache::new(dir, host, limits, addresses)?.with_token(flags.token(own)),
+            artifacts: ArtifactCache::new(dir, host, limits, addresses)?
+                .with_watcher_host(watcher_host)
+                .with_token(flags.token(own)),
             hosts: flags.hosts(own),
             clusters,
             seen: SeenSources::default(),

@@ -98,6 +98,7 @@ mod tests {
         "artifact-token-file",
         "artifact-token-hosts",
         "source-controller-localhost",
+        "source-watcher-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",
         "limit-file-bytes",

@@ -161,6 +161,7 @@ mod tests {
         "artifact-token-file",
         "artifact-token-hosts",
         "source-controller-localhost",
+        "source-watcher-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",
         "no-remote-bases",

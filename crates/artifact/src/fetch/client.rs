@@ -32,7 +32,16 @@ pub(super) struct StorageClient {
     client: net::Client,
     /// Host that replaces the one in URLs, for processes outside of the cluster.
     host: Option<String>,
+    /// Host for URLs of a source-watcher, instead of `host`.
+    watcher_host: Option<String>,
     token: Option<StorageToken>,
+}
+
+/// Returns true for the URL of an artifact that a source-watcher serves, by the name of its Service.
+#[must_use]
+pub fn is_of_watcher(url: &Url) -> bool {
+    url.host_str()
+        .is_some_and(|host| host.starts_with("source-watcher"))
 }
 
 impl StorageClient {
@@ -52,8 +61,13 @@ impl StorageClient {
         Ok(Self {
             client: client?,
             host: host.filter(|host| !host.is_empty()),
+            watcher_host: None,
             token: None,
         })
+    }
+
+    pub(super) fn set_watcher_host(&mut self, host: Option<String>) {
+        self.watcher_host = host.filter(|host| !host.is_empty());
     }
 
     pub(super) fn set_token(&mut self, token: Option<StorageToken>) {
@@ -101,7 +115,8 @@ impl StorageClient {
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(invalid("it is no http URL".to_owned()));
         }
-        if let Some(host) = &self.host {
+        let watcher = self.watcher_host.as_ref().filter(|_| is_of_watcher(&parsed));
+        if let Some(host) = watcher.or(self.host.as_ref()) {
             let failed = |()| invalid(format!("{host:?} cannot replace its host"));
             let (name, port) = match host.rsplit_once(':') {
                 Some((name, port)) if !port.ends_with(']') => {

@@ -239,6 +239,28 @@ async fn a_host_that_cannot_stand_in_is_named() {
 }
 
 #[tokio::test]
+async fn source_watcher_has_a_host_of_its_own_that_stands_in() {
+    let url = |host: Option<&str>, watcher: Option<&str>, url: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let host = host.map(str::to_owned);
+        let cache = ArtifactCache::new(dir.path(), host, Limits::default(), open()).unwrap();
+        let cache = cache.with_watcher_host(watcher.map(str::to_owned));
+        cache.client.url(url).unwrap().to_string()
+    };
+    let (source, watcher) = ("http://source-controller.ns/b", "http://source-watcher.ns/b");
+    for (host, watcher_host, expected) in [
+        (None, None, [source, watcher]),
+        (Some("h"), None, ["http://h/b", "http://h/b"]),
+        (Some("h"), Some("w:81"), ["http://h/b", "http://w:81/b"]),
+        (None, Some("w:81"), [source, "http://w:81/b"]),
+        (None, Some(""), [source, watcher]),
+    ] {
+        let found = [source, watcher].map(|one| url(host, watcher_host, one));
+        assert_eq!(found, expected, "{host:?} {watcher_host:?}");
+    }
+}
+
+#[tokio::test]
 async fn hostile_tarballs_are_refused() {
     for (bytes, expected) in hostile() {
         let (url, _) = server(vec![answer("200 OK", &bytes)]).await;

@@ -1,5 +1,6 @@
 //! The hosts that artifacts are downloaded from.
 
+use artifact::fetch::is_of_watcher;
 use net::is_loopback;
 use url::Url;
 
@@ -12,6 +13,8 @@ const FLUX: &str = "flux-system";
 pub(crate) struct ArtifactHosts {
     /// Lower-case names and addresses without a trailing dot, some with a port; `None` accepts all.
     hosts: Option<Vec<String>>,
+    /// True if the host of URLs of a source-watcher is replaced.
+    replaces_watcher: bool,
 }
 
 impl ArtifactHosts {
@@ -25,30 +28,48 @@ impl ArtifactHosts {
                 })
                 .collect();
         }
-        Self { hosts: Some(hosts) }
+        Self {
+            hosts: Some(hosts),
+            replaces_watcher: false,
+        }
+    }
+
+    /// Accepts URLs of a source-watcher, too: their host is replaced.
+    pub(crate) fn with_replaced_watcher(self) -> Self {
+        Self {
+            replaces_watcher: true,
+            ..self
+        }
     }
 
     /// Takes the hosts that get the token of downloads; without any, the default hosts of artifacts, and of `artifacts` those that are the
     /// same Service in another cluster domain.
     pub(crate) fn of_token(given: &[String], artifacts: &[String], own: &str) -> Self {
-        let Self { mut hosts } = Self::new(given, own);
+        let Self { mut hosts, .. } = Self::new(given, own);
         if given.is_empty() {
             let is_service =
                 |host: &String| services(own).any(|service| host.starts_with(&format!("{service}.svc.")));
             let others = artifacts.iter().map(|host| plain(host)).filter(is_service);
             hosts.get_or_insert_default().extend(others);
         }
-        Self { hosts }
+        Self {
+            hosts,
+            replaces_watcher: false,
+        }
     }
 
     /// Accepts all: the host of each URL is replaced.
     pub(crate) const fn any() -> Self {
-        Self { hosts: None }
+        Self {
+            hosts: None,
+            replaces_watcher: false,
+        }
     }
 
     /// Returns true for a URL of one of the hosts. Loopback is left to the policy of addresses, which refuses it in clusters.
     pub(crate) fn accept(&self, url: &Url) -> bool {
-        self.name(url) || url.host().is_some_and(|host| is_loopback(&host))
+        let is_replaced = self.replaces_watcher && is_of_watcher(url);
+        self.name(url) || is_replaced || url.host().is_some_and(|host| is_loopback(&host))
     }
 
     /// Returns true for a URL of one of the hosts, loopback included only if it is one.
@@ -175,5 +196,11 @@ mod tests {
             assert_eq!(accepts(&given, "flux-system", &url), expected, "{host}");
         }
         assert!(ArtifactHosts::any().accept(&"http://anything/".parse().unwrap()));
+        let watcher = "http://source-watcher.any/a".parse().unwrap();
+        let hosts = ArtifactHosts::new(&[], "gitops");
+        assert!(!hosts.accept(&watcher));
+        let hosts = hosts.with_replaced_watcher();
+        assert!(hosts.accept(&watcher) && !hosts.name(&watcher));
+        assert!(!hosts.accept(&"http://other.any/source-watcher".parse().unwrap()));
     }
 }
