@@ -504,7 +504,7 @@ mod tests {
                 "{source}"
             );
             let start =
-                format!("failed to evaluate dependency web: failed to parse the CEL expression '{source}': ");
+                format!("failed to evaluate dependency v1/Thing/shop/web: failed to parse the CEL expression '{source}': ");
             assert!(fault.message.starts_with(&start), "{}", fault.message);
         }
     }

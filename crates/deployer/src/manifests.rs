@@ -27,7 +27,9 @@ use crate::{
     Acted, ClusterMap, DeployKind, DeploySpec, Inputs, KubeconfigError, NewRevision, Parts, RemovalFailure,
     Start, TargetCluster, UnchangedSource, idle::Ages, retried_after, working,
 };
-pub use kind::{CompiledRules, Deployed, ManifestKind, ManifestSpec, Manifests, Report};
+pub use kind::{
+    Attempt, CompiledRules, Deployed, ManifestKind, ManifestSpec, Manifests, Report, UnappliedBuild,
+};
 pub use status::DeployStatus;
 
 /// Duration of a wait from which on the status says that objects are waited for.
@@ -59,7 +61,8 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         let target = self.target(pass).await;
         let target = target.map_err(|error| {
             let retry = K::spec(pass.object).deploy.retry;
-            Fault::wait(retry, Reason::ReconciliationFailed, error.to_string())
+            let message = format!("failed to build kube client: {error}");
+            Fault::wait(retry, Reason::ReconciliationFailed, message)
         })?;
         Ok(working(&target.cluster, pass))
     }
@@ -102,11 +105,57 @@ impl<K: ManifestKind> ManifestDeployer<K> {
         Err(Fault::wait(retry, Reason::ValidationFailed, message))
     }
 
+    /// Applies the manifests, and prunes. `object` has the status that was written on the way.
+    async fn apply(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        draft: &ManifestDraft<K::Object>,
+        built: &BuiltManifests,
+    ) -> Result<Reconciled, Fault> {
+        let (spec, key) = (K::spec(pass.object), pass.key());
+        let seen = self.parts.states.take_seen(&key);
+        let store = StatusStore::<'_, '_, K> {
+            pass,
+            status: draft.object.status().cloned().unwrap_or_default().into(),
+        };
+        let past = match &built.owner.membership {
+            Membership::Inventory { objects, .. } => Some(objects.as_slice()),
+            Membership::Labels { .. } | Membership::None => None,
+        };
+        let options = ReconcileOptions {
+            batch: BatchOptions {
+                session: apply::SessionOptions {
+                    force: true,
+                    recreate_immutable: spec.force,
+                    ..apply::SessionOptions::default()
+                },
+                trial: spec.trial,
+                seen: Some(&seen),
+                assumes: past,
+                ignored: draft.rules.ignored.as_deref(),
+                ..self.kind.batch()
+            },
+            store: Some(&store),
+            prune: spec.prune,
+            allow_empty: spec.allow_empty,
+            deletion: deletion(),
+            ..ReconcileOptions::default()
+        };
+        if spec.validate {
+            self.validate_manifests(built, options.batch, spec.deploy.retry)
+                .await?;
+        }
+        let done = apply::reconcile(&built.cluster, &built.owner, &built.manifests.objects, options).await;
+        let done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
+        self.parts.states.compared(&key, done.applied.versions.clone());
+        Ok(done)
+    }
+
     /// Waits until the objects of the kind's choice are ready, if everything was applied and pruned. The status says so if that takes long.
     async fn wait(
         &self,
         pass: &Pass<'_, K::Object>,
-        ManifestDraft { object, rules }: &ManifestDraft<K::Object>,
+        ManifestDraft { object, rules, .. }: &ManifestDraft<K::Object>,
         (source, built): (&K::Source, &BuiltManifests),
         mut done: Reconciled,
     ) -> Deployed {
@@ -175,6 +224,19 @@ fn deletion() -> DeletionOptions {
 pub struct ManifestDraft<O> {
     object: O,
     rules: CompiledRules,
+    started: Instant,
+    /// The build, once its manifests could not be applied.
+    unapplied: Option<UnappliedBuild>,
+}
+
+impl<O> ManifestDraft<O> {
+    /// Notes that the manifests of a build could not be applied.
+    fn fail(&mut self, manifests: &Manifests) {
+        self.unapplied = Some(UnappliedBuild {
+            digest: manifests.digest.clone(),
+            took: self.started.elapsed(),
+        });
+    }
 }
 
 /// The manifests with the labels of their owner, and the cluster.
@@ -235,7 +297,11 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     }
 
     fn faulted(&self, object: &K::Object, fault: &Fault, now: &Time) -> Outcome<K::Status> {
-        self.kind.failed(object, None, fault, now)
+        let attempt = Attempt {
+            source: None,
+            unapplied: None,
+        };
+        self.kind.failed(object, attempt, fault, now)
     }
 
     fn suspended_status(&self, _: &K::Object, _: &Time) -> Option<K::Status> {
@@ -251,8 +317,10 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
             Ok(rules) => ControlFlow::Continue(ManifestDraft {
                 object: pass.object.clone(),
                 rules,
+                started: Instant::now(),
+                unapplied: None,
             }),
-            Err(fault) => ControlFlow::Break(self.kind.failed(pass.object, None, &fault, &now())),
+            Err(fault) => ControlFlow::Break(self.faulted(pass.object, &fault, &now())),
         }
     }
 
@@ -265,13 +333,17 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
     async fn build(
         &self,
         pass: &Pass<'_, K::Object>,
-        _: &mut Self::Draft,
+        draft: &mut Self::Draft,
         source: &K::Source,
     ) -> Result<BuiltManifests, Fault> {
         let (owner, retry) = (self.owner(pass.object), K::spec(pass.object).deploy.retry);
         let manifests = self.kind.manifests(pass, source).await;
         let mut manifests = manifests.map_err(|fault| retried_after(fault, retry))?;
         let cluster = self.cluster(pass).await?;
+        if let Some(why) = manifests.refusal.take() {
+            draft.fail(&manifests);
+            return Err(Fault::wait(retry, Reason::ReconciliationFailed, why));
+        }
         // Without discovery, the applies say why.
         if let Ok(snapshot) = cluster.snapshot().await {
             let served = |group: &str, kind: &str| snapshot.scope(group, kind);
@@ -330,43 +402,13 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         built: &BuiltManifests,
         (): (),
     ) -> Result<Deployed, Fault> {
-        let (spec, key) = (K::spec(pass.object), pass.key());
-        let seen = self.parts.states.take_seen(&key);
-        let store = StatusStore::<'_, '_, K> {
-            pass,
-            status: draft.object.status().cloned().unwrap_or_default().into(),
-        };
-        let past = match &built.owner.membership {
-            Membership::Inventory { objects, .. } => Some(objects.as_slice()),
-            Membership::Labels { .. } | Membership::None => None,
-        };
-        let options = ReconcileOptions {
-            batch: BatchOptions {
-                session: apply::SessionOptions {
-                    force: true,
-                    recreate_immutable: spec.force,
-                    ..apply::SessionOptions::default()
-                },
-                trial: spec.trial,
-                seen: Some(&seen),
-                assumes: past,
-                ignored: draft.rules.ignored.as_deref(),
-                ..self.kind.batch()
-            },
-            store: Some(&store),
-            prune: spec.prune,
-            allow_empty: spec.allow_empty,
-            deletion: deletion(),
-            ..ReconcileOptions::default()
-        };
-        if spec.validate {
-            self.validate_manifests(built, options.batch, spec.deploy.retry)
-                .await?;
+        match self.apply(pass, draft, built).await {
+            Ok(done) => Ok(self.wait(pass, draft, (source, built), done).await),
+            Err(fault) => {
+                draft.fail(&built.manifests);
+                Err(fault)
+            }
         }
-        let done = apply::reconcile(&built.cluster, &built.owner, &built.manifests.objects, options).await;
-        let done = done.map_err(|error| outcome::fault(&error, spec.deploy.retry))?;
-        self.parts.states.compared(&key, done.applied.versions.clone());
-        Ok(self.wait(pass, draft, (source, built), done).await)
     }
 
     fn report(&self, draft: Self::Draft, acted: Acted<'_, Self>, _: Ages, now: &Time) -> Outcome<K::Status> {
@@ -386,7 +428,11 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         fault: Fault,
         now: &Time,
     ) -> Outcome<K::Status> {
-        self.kind.failed(&draft.object, source, &fault, now)
+        let attempt = Attempt {
+            source,
+            unapplied: draft.unapplied.as_ref(),
+        };
+        self.kind.failed(&draft.object, attempt, &fault, now)
     }
 
     fn inputs(

@@ -3,7 +3,12 @@
 use api::{Fault, Reason, kustomize::KustomizationSpec};
 use cel::EvalError;
 
-use crate::{CelHealth, IgnoreRules, OWNER_LABELS, health::InvalidExpression};
+use crate::{
+    CelHealth, IgnoreRules, OWNER_LABELS,
+    health::InvalidExpression,
+    overlay::{OverlayError, foreign_component},
+    variables::invalid_name,
+};
 
 /// Refuses invalid values of fields.
 ///
@@ -12,8 +17,21 @@ use crate::{CelHealth, IgnoreRules, OWNER_LABELS, health::InvalidExpression};
 pub fn fields(spec: &KustomizationSpec) -> Result<(), Fault> {
     cluster_and_ignored(spec)?;
     enums(spec)?;
-    labels(spec)?;
-    components(spec)
+    labels(spec)
+}
+
+/// Finds components and names of variables with which a build fails. The controller builds nevertheless, and says so with the object.
+///
+/// # Errors
+/// With the words of that build.
+pub fn build(spec: &KustomizationSpec) -> Result<(), Fault> {
+    let failed = |message: String| Err(Fault::retry(Reason::BuildFailed, message));
+    if let Some(path) = foreign_component(spec) {
+        return failed(OverlayError::ForeignComponent(path.to_owned()).to_string());
+    }
+    let post_build = spec.post_build.as_ref().into_iter();
+    let names = post_build.flat_map(|post_build| post_build.substitute.keys());
+    invalid_name(names).map_or(Ok(()), |why| failed(format!("spec.postBuild.substitute: {why}")))
 }
 
 /// Refuses invalid expressions of `spec.healthCheckExprs`. For callers without other tenants: it takes as long as they are.
@@ -110,27 +128,4 @@ fn labels(spec: &KustomizationSpec) -> Result<(), Fault> {
         );
         Err(Fault::stall(Reason::InvalidSpec, message))
     })
-}
-
-/// Refuses components outside of the source: paths that are absolute or climb above their start, and addresses.
-fn components(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let is_local = |path: &str| {
-        let mut depth = 0_i32;
-        let inside = path.split('/').all(|part| {
-            match part {
-                "" | "." => {}
-                ".." => depth -= 1,
-                _ => depth += 1,
-            }
-            depth >= 0
-        });
-        !path.is_empty() && !path.starts_with('/') && !path.contains("://") && inside
-    };
-    match spec.components.iter().find(|path| !is_local(path)) {
-        Some(path) => {
-            let message = format!("component path '{path}' must be local and relative");
-            Err(Fault::stall(Reason::BuildFailed, message))
-        }
-        None => Ok(()),
-    }
 }

@@ -148,7 +148,15 @@ impl<'a> Decryptor<'a> {
             name: name.clone(),
             why,
         };
+        let place = format!(
+            "'{}/{}'",
+            meta::text(&object, "namespace").unwrap_or_default(),
+            meta::text(&object, "name").unwrap_or_default()
+        );
         if object.pointer(&["sops", "mac"]).is_some() {
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let failed =
+                |why: String| failed(format!("failed to decrypt and format {place} {kind} data: {why}"));
             let text = yaml::print::json(&object);
             let content = self.content(text.as_bytes(), Format::Json, Format::Json);
             let Some(content) = content.map_err(failed)? else {
@@ -180,8 +188,11 @@ impl<'a> Decryptor<'a> {
                 (Format::Json, Format::Binary) => Format::Binary,
                 (input, _) => input,
             };
-            let failed =
-                |why: String| failed(format!("failed to decrypt and format data key '{key}': {why}"));
+            let failed = |why: String| {
+                failed(format!(
+                    "failed to decrypt and format {place} Secret field '{key}': {why}"
+                ))
+            };
             if let Some(content) = self.content(&decoded, input, output).map_err(failed)? {
                 *value = Value::from(STANDARD.encode(content));
             }
@@ -348,6 +359,29 @@ mod tests {
         assert!(text.ends_with(b"password: hunter2\n"));
         assert_eq!(opened["plain"], "eA==");
         assert_eq!(data("Disabled")["s.yaml"], STANDARD.encode(FILE));
+    }
+
+    #[test]
+    fn failures_name_the_object_and_the_field() {
+        let failure = |object: Json| {
+            let object = Value::from_json(object);
+            within(move |decryptor| decryptor.object(object).unwrap_err().to_string())
+        };
+        // Encrypted for nobody.
+        let sops = json!({ "mac": "ENC[AES256_GCM,data:,iv:,tag:,type:str]", "lastmodified": "2026-01-01T00:00:00Z", "version": "3.9.0" });
+        let whole = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "m", "namespace": "n" }, "sops": sops,
+        });
+        let start = "decryption failed for 'ConfigMap.v1.[noGrp]/m': failed to decrypt and format 'n/m' ConfigMap data: ";
+        let error = failure(whole);
+        assert!(error.starts_with(start), "{error}");
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
+            "data": { "a.yaml": STANDARD.encode("a: b\nsops:\n  mac: ENC[\n") },
+        });
+        let start = "decryption failed for 'Secret.v1.[noGrp]/s': failed to decrypt and format '/s' Secret field 'a.yaml': ";
+        let error = failure(secret);
+        assert!(error.starts_with(start), "{error}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod owner;
 mod substitute;
 pub mod variables;
 
-pub use build::{Build, BuildError};
+pub use build::{Build, BuildError, Built};
 pub use health::CelHealth;
 pub use ignored::{IgnoreRules, InvalidRule};
 pub use left_out::LeftOut;

@@ -25,7 +25,7 @@ pub enum ObjectError {
     #[error("post build failed for '{name}': envsubst error: variable substitution failed: {source}")]
     Substitution { name: String, source: SubstitutionError },
     #[error("post build failed for '{name}': {why}")]
-    Yaml { name: String, why: String },
+    PostBuild { name: String, why: String },
     #[error("{0} is SOPS encrypted, configuring decryption is required for this secret to be reconciled")]
     Encrypted(String),
 }
@@ -72,15 +72,19 @@ pub(crate) fn check(object: &Value) -> Result<(), ObjectError> {
     }
 }
 
+/// Returns true if an annotation or a label asks for that. Unlike for others, the case counts.
+pub(crate) fn is_not_substituted(object: &Value) -> bool {
+    let says = |value: Option<&str>| value == Some("disabled");
+    says(meta::annotation(object, SUBSTITUTE)) || says(meta::label(object, SUBSTITUTE))
+}
+
 /// Substitutes the variables of an object in its printed form, which is read again: a value may become a number, as in the original.
 pub(crate) fn substituted(
     object: Value,
     substitution: Substitution<'_>,
     budget: &Budget,
 ) -> Result<Value, ObjectError> {
-    // Unlike for other annotations, the case counts.
-    let says = |value: Option<&str>| value == Some("disabled");
-    if says(meta::annotation(&object, SUBSTITUTE)) || says(meta::label(&object, SUBSTITUTE)) {
+    if is_not_substituted(&object) {
         return Ok(object);
     }
     let printed = yaml::print::goyaml(&object);
@@ -94,7 +98,7 @@ pub(crate) fn substituted(
         return Ok(object);
     }
     let read = yaml::read::goyaml_lenient(text.as_bytes(), budget);
-    let read = read.map_err(|error| ObjectError::Yaml {
+    let read = read.map_err(|error| ObjectError::PostBuild {
         name: build_name(&object),
         why: error.to_string(),
     })?;
@@ -164,10 +168,10 @@ fn is_secret(object: &Value) -> bool {
 }
 
 fn refuse_encrypted(object: &Value) -> Result<(), ObjectError> {
-    let mac = object.pointer(&["sops", "mac"]);
+    let is_encrypted = object.get("sops").is_some();
     let opts_out =
         meta::annotation(object, DECRYPT).is_some_and(|value| value.eq_ignore_ascii_case("disabled"));
-    match is_secret(object) && mac.is_some() && !opts_out {
+    match is_secret(object) && is_encrypted && !opts_out {
         true => Err(ObjectError::Encrypted(name(object))),
         false => Ok(()),
     }

@@ -22,6 +22,8 @@ pub enum OverlayError {
     Tree(#[from] TreeError),
     #[error(transparent)]
     Path(#[from] tree::PathError),
+    #[error("component path '{0}' must be local and relative")]
+    ForeignComponent(String),
     #[error("the directories of {0} are nested too deeply")]
     TooDeep(TreePath),
     #[error(transparent)]
@@ -172,6 +174,9 @@ fn change(
         None => json!({ "patch": patch.patch }),
     });
     append(fields, "patches", patches);
+    if let Some(path) = foreign_component(spec) {
+        return Err(OverlayError::ForeignComponent(path.to_owned()));
+    }
     let components = spec.components.iter().filter(|path| {
         let exists = dir.join(path).is_ok_and(|path| tree.is_dir(&path));
         !spec.ignore_missing_components || exists
@@ -193,6 +198,24 @@ fn change(
         fields.insert("buildMetadata".to_owned(), json!(spec.build_metadata));
     }
     Ok(())
+}
+
+/// Returns the first component outside of the directory: a path that is absolute or climbs above its start, or an address.
+pub(crate) fn foreign_component(spec: &KustomizationSpec) -> Option<&str> {
+    let is_local = |path: &str| {
+        let mut depth = 0_i32;
+        let inside = path.split('/').all(|part| {
+            match part {
+                "" | "." => {}
+                ".." => depth -= 1,
+                _ => depth += 1,
+            }
+            depth >= 0
+        });
+        !path.is_empty() && !path.starts_with('/') && !path.contains("://") && inside
+    };
+    let mut components = spec.components.iter().map(String::as_str);
+    components.find(|path| !is_local(path))
 }
 
 fn append(fields: &mut Map<String, Json>, field: &str, items: impl Iterator<Item = Json>) {

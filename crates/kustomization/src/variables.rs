@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, iter, ops::Range};
 
-use api::{
-    Fault, Reason,
-    kustomize::{KustomizationSpec, SubstituteReference},
-};
+use api::kustomize::{KustomizationSpec, SubstituteReference};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use yaml::Value;
 
@@ -75,22 +72,10 @@ fn occurrences<'t>(text: &'t str, searched: &'t str) -> impl Iterator<Item = Ran
     })
 }
 
-/// Refuses variables of the spec with invalid names. Pure.
-///
-/// # Errors
-/// With the invalid name.
-pub fn check_names(spec: &KustomizationSpec) -> Result<(), Fault> {
-    let post_build = spec.post_build.as_ref();
-    let names = post_build
-        .into_iter()
-        .flat_map(|post_build| post_build.substitute.keys());
-    match names.into_iter().find(|name| !is_name(name)) {
-        Some(name) => {
-            let message = format!("spec.postBuild.substitute: {}", invalid_name(name));
-            Err(Fault::stall(Reason::InvalidSpec, message))
-        }
-        None => Ok(()),
-    }
+/// Returns the error about the first variable with an invalid name; `None` if all are valid. Pure.
+pub(crate) fn invalid_name<'n>(mut names: impl Iterator<Item = &'n String>) -> Option<String> {
+    let name = names.find(|name| !is_name(name))?;
+    Some(format!("'{name}' var name is invalid, must match '{NAME}'"))
 }
 
 fn is_name(name: &str) -> bool {
@@ -98,14 +83,10 @@ fn is_name(name: &str) -> bool {
     name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
 }
 
-fn invalid_name(name: &str) -> String {
-    format!("'{name}' var name is invalid, must match '{NAME}'")
-}
-
 /// Reads the variables of a spec. Later objects take precedence over earlier ones, and the spec over all.
 ///
 /// # Errors
-/// In words: an object is missing or can't be read, or a name is invalid.
+/// In words: an object is missing or can't be read, or a value of a Secret is invalid.
 pub async fn read(
     spec: &KustomizationSpec,
     namespace: &str,
@@ -143,24 +124,23 @@ pub fn inline(spec: &KustomizationSpec) -> Variables {
 
 fn add(variables: &mut Variables, reference: &SubstituteReference, object: &Value) -> Result<(), String> {
     let mut add = |name: &str, value: &str, is_secret: bool| {
-        if !is_name(name) {
-            return Err(invalid_name(name));
-        }
         let value = value.replace('\n', "");
         if is_secret {
             variables.secrets.push(value.clone());
         }
         variables.values.insert(name.to_owned(), value);
-        Ok(())
     };
     if reference.kind == "Secret" {
-        let data = secret_data(object)?.into_iter();
-        let mut data = data.map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()));
-        return data.try_for_each(|(name, value)| add(&name, &value, true));
+        for (name, value) in secret_data(object)? {
+            add(&name, &String::from_utf8_lossy(&value), true);
+        }
+        return Ok(());
     }
     let data = object.get("data").and_then(Value::as_map).into_iter();
-    let mut data = data.flat_map(|data| data.iter());
-    data.try_for_each(|(name, value)| add(name, value.as_str().unwrap_or_default(), false))
+    for (name, value) in data.flat_map(|data| data.iter()) {
+        add(name, value.as_str().unwrap_or_default(), false);
+    }
+    Ok(())
 }
 
 /// Returns the decoded data of a Secret.
@@ -226,12 +206,12 @@ mod tests {
 
     #[test]
     fn invalid_names_are_refused() {
-        let object = Value::from_json(json!({ "data": { "a.b": "c" } }));
-        let error = add(&mut Variables::default(), &reference("ConfigMap"), &object).unwrap_err();
+        let names = ["a".to_owned(), "a.b".to_owned()];
         assert_eq!(
-            error,
-            "'a.b' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"
+            invalid_name(names.iter()).as_deref(),
+            Some("'a.b' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'")
         );
+        assert_eq!(invalid_name(names[..1].iter()), None);
         for (name, valid) in [
             ("_a1", true),
             ("A", true),

@@ -23,6 +23,10 @@ pub struct Manifests {
     pub reads: Arc<dyn ReadObjects>,
     /// Secret strings in the objects, which messages must not show.
     pub hidden: Vec<String>,
+    /// Digest of the build, for kinds that have one.
+    pub digest: String,
+    /// The reason why nothing of them may be applied.
+    pub refusal: Option<String>,
 }
 
 impl Manifests {
@@ -34,6 +38,8 @@ impl Manifests {
             record: None,
             reads: Arc::new(NoReads),
             hidden: Vec::new(),
+            digest: String::new(),
+            refusal: None,
         }
     }
 }
@@ -146,6 +152,24 @@ pub struct Report<'a, S> {
     pub source: &'a S,
     pub manifests: &'a Manifests,
     pub deployed: &'a Deployed,
+    pub took: Duration,
+}
+
+/// The parts of a failed pass that were done.
+#[derive(Debug)]
+pub struct Attempt<'a, S> {
+    /// `None` if the source was not found.
+    pub source: Option<&'a S>,
+    /// The build whose manifests could not be applied; `None` if the pass failed before.
+    pub unapplied: Option<&'a UnappliedBuild>,
+}
+
+/// A build whose manifests could not be applied.
+#[derive(Debug)]
+pub struct UnappliedBuild {
+    /// See [`Manifests::digest`].
+    pub digest: String,
+    /// Time from the start of the pass to the failure.
     pub took: Duration,
 }
 
@@ -297,11 +321,11 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
     fn failed(
         &self,
         object: &Self::Object,
-        source: Option<&Self::Source>,
+        attempt: Attempt<'_, Self::Source>,
         fault: &Fault,
         now: &Time,
     ) -> Outcome<Self::Status> {
-        outcome::failed(object, source.map(Self::revision), fault, now)
+        outcome::failed(object, attempt.source.map(Self::revision), fault, now)
     }
 
     /// Returns the outcome of a pass that deployed. `object` has the status that was written on the way. Pure.

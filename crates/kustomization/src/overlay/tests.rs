@@ -76,6 +76,21 @@ fn files_that_are_not_manifests_are_named() {
 }
 
 #[test]
+fn components_outside_of_the_directory_are_refused() {
+    let made = |path: &str| made(&[("app/a.yaml", MAP)], &json!({ "components": [path] }));
+    for path in ["../a", "/a", "a/../../b", "https://example.com/a", ""] {
+        let error = made(path).unwrap_err();
+        assert_eq!(
+            error,
+            format!("component path '{path}' must be local and relative")
+        );
+    }
+    for path in ["a", "./a", "a/../b"] {
+        assert!(made(path).is_ok(), "{path}");
+    }
+}
+
+#[test]
 fn fields_of_the_spec_replace_and_append() {
     let file = "namePrefix: old-\nnamespace: old\nresources: [a.yaml]\npatches: [{ patch: first }]\n\
                 components: [./x]\nimages: [{ name: a, newTag: v1 }, { name: b, newName: c, digest: d }]\n";

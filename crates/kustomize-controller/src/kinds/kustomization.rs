@@ -24,7 +24,7 @@ use api::{Fault, GoDuration, KubeConfig, Reason, Time, finalizer, kustomize};
 use apply::{AppliedSet, BatchOptions, Owner, Pruned, WaitTarget};
 use deployer::{
     Consumer as _, DeploySpec, Inputs, NewRevision, Parts, References, SourceArtifact,
-    manifests::{CompiledRules, ManifestKind, ManifestSpec, Manifests, Report},
+    manifests::{Attempt, CompiledRules, ManifestKind, ManifestSpec, Manifests, Report},
 };
 use futures::stream::BoxStream;
 use kube::ResourceExt as _;
@@ -324,16 +324,20 @@ impl ManifestKind for Kustomizations {
     fn failed(
         &self,
         object: &kustomize::Kustomization,
-        source: Option<&SourceArtifact>,
+        attempt: Attempt<'_, SourceArtifact>,
         fault: &Fault,
         now: &Time,
     ) -> Outcome<kustomize::KustomizationStatus> {
         // A dependency is checked when the artifact is known: its event has the revision.
-        let known = match (source, fault.reason) {
+        let known = match (attempt.source, fault.reason) {
             (None, Reason::DependencyNotReady) => self.references.known_artifact(object),
             _ => None,
         };
-        status::failed(object, source.or(known.as_ref()), fault, now)
+        let attempt = Attempt {
+            source: attempt.source.or(known.as_ref()),
+            ..attempt
+        };
+        status::failed(object, &attempt, fault, now)
     }
 
     fn done(

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use deployer::{SourceArtifact, credentials::kms_role, manifests::Manifests};
 use kube::ResourceExt as _;
 use kustomization::{
-    Build, BuildError, LeftOut, ObjectError,
+    Build, LeftOut,
     variables::{self, ReadConfigs as _},
 };
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
@@ -63,7 +63,6 @@ impl Kustomizations {
         }
         let mut reads = BuildReads::new(self.parts.clusters.local());
         let variables = variables::read(spec, pass.namespace, &mut reads).await;
-        let variables = variables.map_err(|why| failed(format!("post build failed: {why}")))?;
         let keys = self.keys(object, &mut reads).await.map_err(failed)?;
         let recording = Arc::new(Recording::new(files));
         let used = Arc::new(AtomicBool::new(false));
@@ -84,23 +83,21 @@ impl Kustomizations {
             build.manifests(job)
         });
         let made = job.await.map_err(|error| failed(error.to_string()))?;
-        let objects = made.map_err(|error| {
-            let fault = failed(variables.redact(&error.to_string()));
-            match error {
-                // The original finds it when it applies.
-                BuildError::Object(ObjectError::Encrypted(_)) => Fault {
-                    reason: Reason::ReconciliationFailed,
-                    ..fault
-                },
-                _ => fault,
-            }
+        let built = made.map_err(|error| {
+            let message = error.to_string();
+            failed(match &variables {
+                Ok(variables) => variables.redact(&message),
+                Err(_) => message,
+            })
         })?;
         reads.has_others = used.load(Ordering::Relaxed);
         Ok(Manifests {
-            objects,
+            objects: built.manifests,
             record: recording.take().map(Arc::new),
             reads: Arc::new(reads),
-            hidden: variables.secrets,
+            hidden: variables.map(|variables| variables.secrets).unwrap_or_default(),
+            digest: built.digest,
+            refusal: built.refusal,
         })
     }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::group;
-use apply::{
-    Action, ApplyError, FailedObject, Failure, ObjectOutcome, Pruned, Reconciled, SetWaited, WaitEnd,
-};
-use deployer::message::{MESSAGE_BYTES, limit};
+use apply::{Action, ApplyError, Failure, ObjectOutcome, Pruned, Reconciled, SetWaited, WaitEnd};
+use deployer::message::limit;
 use objects::{ObjectRef, kstatus::Status};
+
+/// Maximum length of a message in bytes, without the dots that end a longer one.
+pub(super) const MESSAGE_BYTES: usize = 32_768 - "...".len();
 
 /// Returns the metadata of events about a revision, and about the revision that the artifact was made of.
 pub(super) fn metadata(revision: Option<&str>, origin: Option<&str>) -> BTreeMap<String, String> {
@@ -92,17 +93,17 @@ pub(super) fn refused(outcomes: &[ObjectOutcome]) -> String {
 fn failures(outcomes: &[ObjectOutcome]) -> impl Iterator<Item = String> {
     outcomes.iter().filter_map(|outcome| {
         let failed = outcome.result.as_ref().err()?;
-        Some(failure(&outcome.reference, failed))
+        Some(describe(&outcome.reference, &failed.failure))
     })
 }
 
-fn failure(reference: &ObjectRef, failed: &FailedObject) -> String {
+fn describe(reference: &ObjectRef, failure: &Failure) -> String {
     let name = name(reference);
-    let error = match failed.failure.as_ref() {
+    let error = match failure {
         Failure::Apply(ApplyError::Cluster(error)) => error,
         Failure::Read(error) => error,
         Failure::Apply(error) => return format!("{name} dry-run failed: {error}"),
-        _ => return format!("{name}: {failed}"),
+        _ => return format!("{name}: {failure}"),
     };
     let cluster::Error::Api(error) = error else {
         return format!("{name} dry-run failed: {error}");
@@ -111,6 +112,7 @@ fn failure(reference: &ObjectRef, failed: &FailedObject) -> String {
     match (error.reason.as_str(), &reference.namespace) {
         ("NotFound", None) => format!("{name} namespace not specified: {message}"),
         ("NotFound", Some(_)) => format!("{name} not found: {message}"),
+        ("", _) => format!("{name} dry-run failed: {message}"),
         (reason, _) => format!("{name} dry-run failed ({reason}): {message}"),
     }
 }
@@ -146,5 +148,39 @@ pub(super) fn unready(waited: &SetWaited) -> String {
     match waited.end {
         WaitEnd::Failed => format!("failed early due to stalled resources: [{}]", listed(true)),
         _ => format!("timeout waiting for: [{}]", listed(false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::ApiError;
+
+    use super::*;
+
+    #[test]
+    fn refusal_of_a_dry_run_names_the_reason_if_there_is_one() {
+        let failed = |reason: &str, namespace: Option<&str>| {
+            let reference = ObjectRef {
+                namespace: namespace.map(str::to_owned),
+                ..ObjectRef::core("ConfigMap", "", "a")
+            };
+            let error = cluster::Error::Api(ApiError {
+                code: 400,
+                reason: reason.to_owned(),
+                message: "no".to_owned(),
+                causes: Vec::new(),
+            });
+            describe(&reference, &Failure::Apply(ApplyError::Cluster(error)))
+        };
+        assert_eq!(
+            failed("Invalid", Some("n")),
+            "ConfigMap/n/a dry-run failed (Invalid): no"
+        );
+        assert_eq!(failed("", Some("n")), "ConfigMap/n/a dry-run failed: no");
+        assert_eq!(failed("NotFound", Some("n")), "ConfigMap/n/a not found: no");
+        assert_eq!(
+            failed("NotFound", None),
+            "ConfigMap/a namespace not specified: no"
+        );
     }
 }

@@ -8,7 +8,7 @@ use api::{
 };
 use deployer::{Consumer as _, SourceKind, schedule::MIN_INTERVAL};
 use kube::ResourceExt as _;
-use kustomization::{check, variables};
+use kustomization::check;
 
 use super::consumer::KustomizationConsumer;
 use crate::flags::FeatureGates;
@@ -71,7 +71,6 @@ pub(super) fn check(object: &Kustomization, gates: &FeatureGates, confined: bool
     check::fields(spec)?;
     source(object, gates, confined)?;
     names(spec)?;
-    variables::check_names(spec)?;
     deployer::check::<KustomizationConsumer>(object)
 }
 

@@ -13,14 +13,19 @@ use apply::{Halt, Reconciled, WaitEnd};
 use deployer::{
     SourceArtifact,
     events::is_ready_news,
-    manifests::{DeployStatus as _, Report},
-    message::{MESSAGE_BYTES, finished, limit},
+    manifests::{Attempt, DeployStatus as _, Report},
+    message::{finished, limit},
 };
 use kube::ResourceExt as _;
 use kustomization::variables::redact;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
-use super::{NOT_READY, events, spec};
+use super::{
+    NOT_READY,
+    events::{self, MESSAGE_BYTES},
+    spec,
+};
+use history::Reconciliation;
 
 /// Metadata of an artifact that names the revision that it was made of.
 const ORIGIN: &str = "org.opencontainers.image.revision";
@@ -108,10 +113,11 @@ pub(super) fn waiting(object: &Kustomization, source: &SourceArtifact, now: &Tim
 /// Returns the outcome of a pass that could not apply. Applied objects and the inventory stay.
 pub(super) fn failed(
     object: &Kustomization,
-    source: Option<&SourceArtifact>,
+    attempt: &Attempt<'_, SourceArtifact>,
     fault: &Fault,
     now: &Time,
 ) -> Outcome<KustomizationStatus> {
+    let source = attempt.source;
     let outcome = |status, events| Outcome {
         status,
         requeue: Requeue::from(fault.class),
@@ -152,6 +158,13 @@ pub(super) fn failed(
     let is_underway = source.is_none() || fault.message.starts_with(NOT_READY);
     let is_silent = fault.reason == Reason::ArtifactFailed && is_underway;
     let is_news = is_ready_news(&conditions, &status.conditions);
+    let is_requested = status.last_handled_reconcile_at != past(object).last_handled_reconcile_at;
+    if let (Some(source), Some(build)) = (source, attempt.unapplied)
+        && (is_news || is_requested)
+    {
+        let one = Reconciliation::new(source, (&build.digest, build.took), fault.reason);
+        history::add(&mut status, one, now);
+    }
     let (severity, text) = match (fault.reason, fault.class) {
         (Reason::DependencyNotReady, Class::Wait(delay)) => {
             (Severity::Info, deployer::message::dependencies(delay))
@@ -297,7 +310,8 @@ pub(super) fn done(
     }
     let is_result = reason != Reason::HealthCheckCanceled;
     if is_result && (has_changes || is_news || status != before) {
-        history::add(&mut status, report, (reason, origin(source)), now);
+        let build = (report.manifests.digest.as_str(), report.took);
+        history::add(&mut status, Reconciliation::new(source, build, reason), now);
     }
     Outcome {
         status,

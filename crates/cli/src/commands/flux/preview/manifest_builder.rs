@@ -53,7 +53,7 @@ impl ManifestBuilder {
         directory: &BuildDirectory,
         rules: Rules,
     ) -> Result<Built> {
-        let variables = self.variables(subject).await?;
+        let variables = self.variables(subject).await;
         let build = Build {
             left_out: LeftOut {
                 rules,
@@ -74,7 +74,11 @@ impl ManifestBuilder {
         });
         let built = job.await?.map_err(|error| {
             let message = directory.absolute_paths(&error.to_string());
-            anyhow!(api::redact(&variables.redact(&message)))
+            let message = match &variables {
+                Ok(variables) => variables.redact(&message),
+                Err(_) => message,
+            };
+            anyhow!(api::redact(&message))
         });
         let mut objects = built?;
         for object in &mut objects {
@@ -87,17 +91,15 @@ impl ManifestBuilder {
         }
         Ok(Built {
             objects,
-            hidden: variables.secrets,
+            hidden: variables.map(|variables| variables.secrets).unwrap_or_default(),
         })
     }
 
-    async fn variables(&self, subject: &Subject) -> Result<Variables> {
-        variables::check_names(&subject.spec).map_err(|fault| anyhow!(fault.message))?;
+    async fn variables(&self, subject: &Subject) -> Result<Variables, String> {
         let Some(cluster) = &self.cluster else {
             return Ok(variables::inline(&subject.spec));
         };
-        let read = variables::read(&subject.spec, &subject.namespace, &mut LiveConfigs(cluster)).await;
-        read.map_err(|why| anyhow!("post build failed: {why}"))
+        variables::read(&subject.spec, &subject.namespace, &mut LiveConfigs(cluster)).await
     }
 }
 

@@ -79,8 +79,9 @@ fn valid_specs_pass() {
     for change in [
         json!({}),
         json!({ "sourceRef": { "kind": "ExternalArtifact", "name": "a" } }),
+        // The build fails with these, and is tried again.
         json!({ "components": ["../components/a", "./b"] , "path": "./apps" }),
-        json!({ "components": ["a/../b"] }),
+        json!({ "postBuild": { "substitute": { "a-b": "c" } } }),
         json!({ "ignore": [{ "paths": [] }, { "paths": ["/spec/replicas"], "target": { "kind": "Deployment" } }] }),
         json!({ "validation": "client", "healthChecks": [{ "kind": "Deployment", "name": "a", "namespace": "b" }] }),
     ] {
@@ -89,9 +90,7 @@ fn valid_specs_pass() {
                 spec[field] = value.clone();
             }
         });
-        let checked = check(&object, &gates, true);
-        let climbs = change["components"][0] == "../components/a";
-        assert_eq!(checked.is_err(), climbs, "{change} {checked:?}");
+        assert_eq!(check(&object, &gates, true), Ok(()), "{change}");
     }
 }
 
@@ -133,12 +132,6 @@ fn invalid_and_unsupported_fields_are_refused_by_name() {
              an object belongs to: remove it",
         ),
         (
-            "components",
-            json!(["a", "/b"]),
-            Reason::BuildFailed,
-            "component path '/b' must be local and relative",
-        ),
-        (
             "sourceRef",
             json!({ "kind": "GitRepository", "name": "a", "namespace": "other" }),
             Reason::AccessDenied,
@@ -149,12 +142,6 @@ fn invalid_and_unsupported_fields_are_refused_by_name() {
             json!({ "kind": "ExternalArtifact", "name": "a" }),
             Reason::AccessDenied,
             "can't access 'ExternalArtifact/apps/a', ExternalArtifact feature gate is disabled",
-        ),
-        (
-            "postBuild",
-            json!({ "substitute": { "a-b": "c" } }),
-            Reason::InvalidSpec,
-            "spec.postBuild.substitute: 'a-b' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'",
         ),
     ] {
         let found = refused(|spec| spec[field] = value);

@@ -1,7 +1,7 @@
 //! Statuses and events of passes that could not apply.
 
 use api::Artifact;
-use deployer::{SourceId, SourceKind};
+use deployer::{SourceId, SourceKind, manifests::UnappliedBuild};
 use runtime::ObjectKey;
 use serde_json::{Value, json};
 
@@ -34,6 +34,20 @@ fn source(origin: Option<&str>) -> SourceArtifact {
         },
         git: None,
     }
+}
+
+/// Returns the outcome of a pass that failed before anything was applied.
+fn failed(
+    object: &Kustomization,
+    source: Option<&SourceArtifact>,
+    fault: &Fault,
+    now: &Time,
+) -> Outcome<KustomizationStatus> {
+    let attempt = Attempt {
+        source,
+        unapplied: None,
+    };
+    super::failed(object, &attempt, fault, now)
 }
 
 fn now() -> Time {
@@ -105,6 +119,54 @@ fn artifact_that_was_not_fetched_is_not_an_attempt() {
             .message
             .starts_with("Fetching manifests for revision main@sha1:new")
     );
+}
+
+#[test]
+fn failed_apply_is_an_entry_of_the_history_once() {
+    let build = UnappliedBuild {
+        digest: "sha256:a".to_owned(),
+        took: Duration::from_secs(2),
+    };
+    let tried = |object: &Kustomization, reason, unapplied| {
+        let source = source(Some("v1"));
+        let attempt = Attempt {
+            source: Some(&source),
+            unapplied,
+        };
+        let fault = Fault::wait(Duration::from_secs(7), reason, "x");
+        super::failed(object, &attempt, &fault, &now()).status
+    };
+    for reason in [Reason::ReconciliationFailed, Reason::ValidationFailed] {
+        let first = tried(&object(&json!({})), reason, Some(&build));
+        let entry = &first.history[0];
+        assert_eq!(
+            (entry.digest.as_str(), entry.last_reconciled_status.as_str()),
+            ("sha256:a", reason.as_str())
+        );
+        assert_eq!(entry.last_reconciled_duration, "2s");
+        assert_eq!(entry.metadata["revision"], "main@sha1:new");
+        assert_eq!(entry.metadata["originRevision"], "v1");
+        let again = object(&serde_json::to_value(&first).unwrap());
+        assert_eq!(tried(&again, reason, Some(&build)), first, "nothing is written");
+        let mut asked = again.clone();
+        asked.metadata.annotations =
+            Some([(annotation::RECONCILE_REQUESTED_AT.to_owned(), "later".to_owned())].into());
+        assert_eq!(
+            tried(&asked, reason, Some(&build)).history[0].total_reconciliations,
+            2
+        );
+    }
+    let unbuilt = tried(&object(&json!({})), Reason::BuildFailed, None);
+    assert!(unbuilt.history.is_empty());
+}
+
+#[test]
+fn long_message_is_shortened_to_what_a_condition_may_have() {
+    let fault = Fault::wait(Duration::from_secs(7), Reason::BuildFailed, "x".repeat(40_000));
+    let status = failed(&object(&json!({})), Some(&source(None)), &fault, &now()).status;
+    let message = ready(&status).2;
+    assert_eq!(message.len(), 32_768);
+    assert!(message.ends_with("x..."));
 }
 
 #[test]

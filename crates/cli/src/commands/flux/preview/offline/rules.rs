@@ -13,7 +13,7 @@ use artifact::pack;
 use cel::{Program, Scope};
 use git::Selector;
 use go::regexp::Regexp;
-use kustomization::{check, variables};
+use kustomization::check;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use versions::Constraint;
@@ -114,7 +114,7 @@ impl Findings {
 
     fn kustomization(&mut self, spec: &KustomizationSpec) {
         self.fault(check::fields(spec));
-        self.fault(variables::check_names(spec));
+        self.fault(check::build(spec));
         self.fault(check::health_checks(spec));
         self.dependencies(&spec.depends_on);
     }
