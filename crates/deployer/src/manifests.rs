@@ -304,8 +304,8 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
         self.kind.failed(object, attempt, fault, now)
     }
 
-    fn suspended_status(&self, _: &K::Object, _: &Time) -> Option<K::Status> {
-        None
+    fn suspended_status(&self, object: &K::Object, _: &Time) -> Option<K::Status> {
+        self.kind.suspended_status(object)
     }
 
     fn event_metadata(status: &K::Status) -> BTreeMap<String, String> {

@@ -317,6 +317,12 @@ pub trait ManifestKind: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Returns the status of a suspended object; `None` leaves it unchanged, which is the default. Pure.
+    fn suspended_status(&self, object: &Self::Object) -> Option<Self::Status> {
+        let _ = object;
+        None
+    }
+
     /// Returns the outcome of a pass that could not deploy. Deployed objects stay, and so does the inventory. Pure.
     fn failed(
         &self,

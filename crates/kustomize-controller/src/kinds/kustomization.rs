@@ -321,6 +321,10 @@ impl ManifestKind for Kustomizations {
         Some(status::waiting(object, source, now))
     }
 
+    fn suspended_status(&self, object: &kustomize::Kustomization) -> Option<kustomize::KustomizationStatus> {
+        Some(status::suspended(object))
+    }
+
     fn failed(
         &self,
         object: &kustomize::Kustomization,

@@ -271,7 +271,7 @@ async fn objects_are_applied_as_the_service_account() -> Result<()> {
     Ok(())
 }
 
-/// A50: a suspended object is left alone, and its status, too.
+/// A50: a suspended object is left alone. Its status says that requests are handled, and keeps all else.
 #[tokio::test(flavor = "multi_thread")]
 async fn suspended_objects_are_left_alone() -> Result<()> {
     let fixture = Fixture::new("suspended", &[]).await?;
@@ -286,6 +286,16 @@ async fn suspended_objects_are_left_alone() -> Result<()> {
     fixture.applied("other", &other).await?;
     let suspended = fixture.objects().get("shop").await?;
     assert_eq!(status(&suspended).last_applied_revision, Some(first));
+    assert_eq!(
+        status(&suspended).observed_generation,
+        suspended.metadata.generation
+    );
+    let asked = status(&fixture.reconcile("shop").await?);
+    assert_eq!(asked.history, status(&suspended).history);
+    assert_eq!(
+        asked.last_attempted_revision,
+        status(&suspended).last_attempted_revision
+    );
     fixture.edit("shop", json!({ "suspend": false })).await?;
     fixture.applied("shop", &second).await?;
     Ok(())

@@ -61,6 +61,16 @@ fn handled(object: &Kustomization) -> KustomizationStatus {
     }
 }
 
+/// Returns the status of a suspended object: with the handled request; if it is ready, its generation is observed, and nothing is in progress.
+pub(super) fn suspended(object: &Kustomization) -> KustomizationStatus {
+    let mut status = handled(object);
+    if conditions::is_true(&status.conditions, condition_type::READY) {
+        conditions::remove(&mut status.conditions, condition_type::RECONCILING);
+        status.observed_generation = object.metadata.generation;
+    }
+    status
+}
+
 pub(super) fn progressing(object: &Kustomization, now: &Time) -> KustomizationStatus {
     let mut status = past(object);
     let conditions = status.conditions.clone();

@@ -213,6 +213,39 @@ fn dependencies_and_sources_on_their_way_are_not_errors() {
 }
 
 #[test]
+fn suspended_object_says_that_its_request_is_handled() {
+    let suspended = |ready: &str| {
+        let condition = |kind: &str, status: &str| {
+            json!({
+                "type": kind, "status": status, "reason": "Any", "message": "any", "observedGeneration": 2,
+                "lastTransitionTime": "2025-01-01T00:00:00Z",
+            })
+        };
+        let conditions = [condition("Ready", ready), condition("Reconciling", "True")];
+        let stored = json!({
+            "observedGeneration": 2, "lastHandledReconcileAt": "before", "lastAppliedRevision": "main@sha1:old",
+            "conditions": conditions,
+        });
+        suspended(&object(&stored))
+    };
+    let ready = suspended("True");
+    assert_eq!(ready.last_handled_reconcile_at.as_deref(), Some("now"));
+    assert_eq!(ready.observed_generation, Some(3));
+    assert!(conditions::get(&ready.conditions, condition_type::RECONCILING).is_none());
+    assert_eq!(ready.last_applied_revision.as_deref(), Some("main@sha1:old"));
+    assert_eq!(ready.conditions.len(), 1);
+    for unready in ["False", "Unknown"] {
+        let unready = suspended(unready);
+        assert_eq!(unready.last_handled_reconcile_at.as_deref(), Some("now"));
+        assert_eq!(unready.observed_generation, Some(2));
+        assert!(conditions::is_true(
+            &unready.conditions,
+            condition_type::RECONCILING
+        ));
+    }
+}
+
+#[test]
 fn superseded_pass_leaves_the_status() {
     let stored = json!({ "observedGeneration": 2, "lastAppliedRevision": "main@sha1:old" });
     let object = object(&stored);
