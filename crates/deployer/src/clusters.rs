@@ -74,6 +74,8 @@ pub enum KubeconfigError {
     Invalid { secret: String, error: cluster::Error },
     #[error("unable to read KubeConfig ConfigMap '{map}' error: {why}")]
     UnreadableMap { map: String, why: String },
+    #[error("unable to read KubeConfig ConfigMap '{map}' error: {why}")]
+    MissingMap { map: String, why: String },
     #[error("KubeConfig ConfigMap '{map}': {why}")]
     InvalidMap { map: String, why: String },
     #[error("cannot create a token of {account} for the cluster of spec.kubeConfig.configMapRef: {why}")]
@@ -92,10 +94,10 @@ impl KubeconfigError {
         }
     }
 
-    /// Returns true if the Secret doesn't exist.
+    /// Returns true if the Secret or the ConfigMap doesn't exist.
     #[must_use]
     pub const fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. })
+        matches!(self, Self::NotFound { .. } | Self::MissingMap { .. })
     }
 }
 

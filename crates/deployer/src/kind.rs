@@ -130,6 +130,9 @@ pub trait DeployKind: Send + Sync + Sized + 'static {
     const DROPS_UNKNOWN_STATUS: bool = false;
     /// See [`runtime::Reconciler::JOINS_EVENTS`].
     const JOINS_EVENTS: bool = true;
+    /// True if a removal that keeps failing is given up five minutes after the deletion. Otherwise only if the kubeconfig is gone, or the
+    /// namespace is being deleted.
+    const GIVES_UP_REMOVALS: bool = true;
 
     fn parts(&self) -> &Parts;
 

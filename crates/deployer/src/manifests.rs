@@ -279,6 +279,7 @@ impl<K: ManifestKind> DeployKind for ManifestDeployer<K> {
 
     const FINALIZER: &'static str = K::FINALIZER;
     const JOINS_EVENTS: bool = K::JOINS_EVENTS;
+    const GIVES_UP_REMOVALS: bool = false;
 
     fn parts(&self) -> &Parts {
         &self.parts

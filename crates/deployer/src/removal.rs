@@ -1,4 +1,4 @@
-//! The removal of an object: its deployed objects are deleted, or left, and attempts that fail are repeated for a bounded time.
+//! The removal of an object: its deployed objects are deleted, or left, and attempts that fail are repeated, of most kinds for a bounded time.
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
@@ -35,6 +35,24 @@ pub fn time_left(deleted_for: Duration, tried_for: Duration) -> Option<Duration>
     Some(left).filter(|left| !left.is_zero())
 }
 
+/// The attempts after a failed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempts {
+    Endless,
+    For(Duration),
+    Over,
+}
+
+impl Attempts {
+    /// Returns the attempts that are left to a removal whose end has a time limit, or none.
+    fn left(is_bounded: bool, deleted_for: Duration, tried_for: Duration) -> Self {
+        match is_bounded {
+            false => Self::Endless,
+            true => time_left(deleted_for, tried_for).map_or(Self::Over, Self::For),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct RemovalFailure<R> {
     /// The reason of the fault, and in words.
@@ -44,7 +62,7 @@ pub struct RemovalFailure<R> {
     pub left: String,
     /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
     pub denied: Option<String>,
-    /// True if the kubeconfig of the cluster doesn't exist.
+    /// True if the kubeconfig of the cluster doesn't exist, or the ConfigMap in its place.
     pub is_cluster_lost: bool,
     /// True if the objects of other owners are unknown: the removal is tried again until that is known, and never given up.
     pub waits_for_others: bool,
@@ -99,11 +117,17 @@ impl<R> RemovalFailure<R> {
         })
     }
 
-    /// Returns the fault of an attempt after which there is time for others.
-    fn retried(&self, time: Duration) -> Fault {
-        let end = match self.waits_for_others {
-            true => "tried again until that is known".to_owned(),
-            false => format!("tried again for {} s, then given up", time.as_secs()),
+    /// Returns true if the attempts end some time. `gives_up` is true for kinds whose removals always do.
+    fn is_bounded(&self, gives_up: bool, is_terminating: bool) -> bool {
+        !self.waits_for_others && (gives_up || self.is_cluster_lost || is_terminating)
+    }
+
+    /// Returns the fault of an attempt that others follow, for a `time` if that is bounded.
+    fn retried(&self, time: Option<Duration>) -> Fault {
+        let end = match time {
+            None if self.waits_for_others => "tried again until that is known".to_owned(),
+            None => "tried again until it succeeds".to_owned(),
+            Some(time) => format!("tried again for {} s, then given up", time.as_secs()),
         };
         let why = &self.why;
         let message =
@@ -135,28 +159,29 @@ pub(crate) async fn remove<K: DeployKind>(kind: &K, pass: &Pass<'_, K::Object>) 
         Ok(Err(failure)) => failure,
         Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
     };
-    if let Some(message) = failure.ended_by_namespace(pass.namespace)
-        && is_terminating(parts.ctx.client(), pass.namespace).await
-    {
+    let ended = failure.ended_by_namespace(pass.namespace);
+    let asks = ended.is_some() || !K::GIVES_UP_REMOVALS;
+    let is_terminating = asks && is_terminating(parts.ctx.client(), pass.namespace).await;
+    if let Some(message) = ended.filter(|_| is_terminating) {
         parts.report_removal(object, Severity::Error, message);
         return Ok(());
     }
     let deleted = object.meta().deletion_timestamp.as_ref();
     let deleted_for = deleted.and_then(|then| Duration::try_from(now().0.duration_since(then.0)).ok());
     let tried_for = parts.states.removing_for(&pass.key());
-    let left = match failure.waits_for_others {
-        true => Some(GIVE_UP_AFTER),
-        false => time_left(deleted_for.unwrap_or_default(), tried_for),
-    };
+    let is_bounded = failure.is_bounded(K::GIVES_UP_REMOVALS, is_terminating);
+    let left = Attempts::left(is_bounded, deleted_for.unwrap_or_default(), tried_for);
     let ended = match left {
-        Some(time) => Err(failure.retried(time)),
-        None => {
+        Attempts::Endless => Err(failure.retried(None)),
+        Attempts::For(time) => Err(failure.retried(Some(time))),
+        Attempts::Over => {
             parts.report_removal(object, Severity::Error, failure.given_up());
             Ok(())
         }
     };
     if let Some(removed) = failure.removed {
-        kind.store_removal(object, removed, left.is_none()).await;
+        let is_last = left == Attempts::Over;
+        kind.store_removal(object, removed, is_last).await;
     }
     ended
 }
@@ -299,15 +324,45 @@ mod tests {
     }
 
     #[test]
+    fn removal_without_a_limit_ends_only_with_the_kubeconfig_or_the_namespace() {
+        let failure = |is_cluster_lost, waits_for_others| RemovalFailure::<()> {
+            is_cluster_lost,
+            waits_for_others,
+            ..Fault::retry(Reason::PruneFailed, "refused").into()
+        };
+        for (gives_up, lost, waits, terminating, is_bounded) in [
+            (true, false, false, false, true),
+            (true, false, true, false, false),
+            (false, false, false, false, false),
+            (false, true, false, false, true),
+            (false, false, false, true, true),
+            (false, true, true, true, false),
+        ] {
+            let found = failure(lost, waits).is_bounded(gives_up, terminating);
+            assert_eq!(found, is_bounded, "{gives_up} {lost} {waits} {terminating}");
+        }
+        let day = Duration::from_secs(86_400);
+        assert_eq!(Attempts::left(false, day, day), Attempts::Endless);
+        assert_eq!(Attempts::left(true, day, day), Attempts::Over);
+        let at_once = Attempts::left(true, Duration::ZERO, Duration::ZERO);
+        assert_eq!(at_once, Attempts::For(GIVE_UP_AFTER));
+    }
+
+    #[test]
     fn incomplete_removal_says_how_long_it_is_tried_and_what_may_be_left() {
         let incomplete = |left: &str| RemovalFailure::<()> {
             left: left.to_owned(),
             ..Fault::retry(Reason::Failed, "some kinds cannot be listed").into()
         };
         assert_eq!(
-            incomplete("").retried(Duration::from_secs(240)).message,
+            incomplete("").retried(Some(Duration::from_secs(240))).message,
             "cannot delete what was deployed: some kinds cannot be listed; tried again for 240 s, then given up (suspend the \
              object to give up now)"
+        );
+        assert_eq!(
+            incomplete("").retried(None).message,
+            "cannot delete what was deployed: some kinds cannot be listed; tried again until it succeeds (suspend the object to \
+             give up now)"
         );
         let names = |count: usize| (0..count).map(|i| format!("apps/Thing/{i:02}")).collect();
         assert_eq!(

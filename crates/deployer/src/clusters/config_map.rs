@@ -63,9 +63,12 @@ impl Clusters {
         let id = format!("{namespace}/{}", map.name);
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client().clone(), namespace);
         let found = api.get(map.name).await;
-        let found = found.map_err(|error| KubeconfigError::UnreadableMap {
-            map: id.clone(),
-            why: describe(&error),
+        let found = found.map_err(|error| {
+            let (map, why) = (id.clone(), describe(&error));
+            match error {
+                kube::Error::Api(status) if status.code == 404 => KubeconfigError::MissingMap { map, why },
+                _ => KubeconfigError::UnreadableMap { map, why },
+            }
         })?;
         let invalid = |why: String| KubeconfigError::InvalidMap { map: id.clone(), why };
         let data = found.data.clone().unwrap_or_default();

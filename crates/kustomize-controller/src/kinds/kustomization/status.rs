@@ -29,6 +29,8 @@ use history::Reconciliation;
 
 /// Metadata of an artifact that names the revision that it was made of.
 const ORIGIN: &str = "org.opencontainers.image.revision";
+/// Event of a deleted object whose applied objects can't be deleted.
+const UNPRUNED: &str = "pruning for deleted resource failed";
 const IN_PROGRESS: &str = "Reconciliation in progress";
 /// Delay before the next pass after one that something newer ended.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -178,6 +180,9 @@ pub(super) fn failed(
     let (severity, text) = match (fault.reason, fault.class) {
         (Reason::DependencyNotReady, Class::Wait(delay)) => {
             (Severity::Info, deployer::message::dependencies(delay))
+        }
+        (Reason::PruneFailed, _) if object.metadata.deletion_timestamp.is_some() => {
+            (Severity::Error, UNPRUNED.to_owned())
         }
         _ => (Severity::Error, message),
     };

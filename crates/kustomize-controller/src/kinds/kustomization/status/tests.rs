@@ -246,6 +246,18 @@ fn suspended_object_says_that_its_request_is_handled() {
 }
 
 #[test]
+fn failed_removal_is_an_event_in_the_words_of_the_original() {
+    let mut object = object(&json!({}));
+    let fault = Fault::retry(Reason::PruneFailed, "cannot delete what was deployed: refused");
+    let message = |object: &Kustomization| failed(object, None, &fault, &now()).events[0].message.clone();
+    assert_eq!(message(&object), fault.message);
+    object.metadata.deletion_timestamp = Some(now());
+    assert_eq!(message(&object), "pruning for deleted resource failed");
+    let status = failed(&object, None, &fault, &now()).status;
+    assert_eq!(ready(&status).2, fault.message);
+}
+
+#[test]
 fn superseded_pass_leaves_the_status() {
     let stored = json!({ "observedGeneration": 2, "lastAppliedRevision": "main@sha1:old" });
     let object = object(&stored);
