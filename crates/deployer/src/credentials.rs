@@ -4,6 +4,7 @@
 //! create objects in the namespace of the Secret.
 
 mod cache;
+mod identities;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ use secrets::Keys as DecryptionKeys;
 use crate::{Clusters, KubeconfigError};
 
 pub use cache::{SecretCache, SecretError};
+pub use identities::{DecryptionIdentities, DecryptionIdentity};
 
 /// Reader of the Secrets of one object.
 #[derive(Clone, Copy)]

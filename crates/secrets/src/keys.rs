@@ -6,6 +6,7 @@ mod azure;
 mod environment;
 mod error;
 mod gcp;
+mod login;
 mod pgp;
 mod role;
 mod service;
@@ -25,9 +26,11 @@ use zeroize::Zeroizing;
 
 pub(crate) use self::error::OpenError;
 use self::{
-    age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault, vault_login::Logins,
+    age::Identities, aws::Aws, azure::Azure, gcp::Gcp, login::CloudLogin, pgp::SecretKeys, vault::Vault,
+    vault_login::Logins,
 };
 pub use self::{
+    login::CloudAccount,
     role::{AwsRole, RoleError},
     vault_login::{VaultAccount, VaultLogin},
 };
@@ -49,6 +52,8 @@ pub struct Keys {
     /// Account that logs in to Vault without a given token.
     vault_account: Option<Arc<dyn VaultAccount>>,
     vault_logins: Logins,
+    /// Identity at clouds that is used for services without given credentials.
+    login: Option<Arc<CloudLogin>>,
     /// Environment whose cloud credentials are used for services without given ones.
     ambient: Option<Arc<Ambient>>,
     /// AWS credentials from the environment, by the profile in a key.
@@ -105,6 +110,17 @@ impl Keys {
     /// Uses this role for AWS, unless credentials are given. It is asked when the first file needs it.
     pub fn set_aws_role(&mut self, role: Arc<dyn AwsRole>) {
         self.role = Some(role);
+    }
+
+    /// Uses the identities of an account at AWS, Google Cloud and Azure, unless credentials are given. `environment` names the endpoints of
+    /// token services; its own identity is not used.
+    pub fn set_cloud_account(&mut self, account: Arc<dyn CloudAccount>, environment: Arc<Ambient>) {
+        self.login = Some(Arc::new(CloudLogin::new(Some(account), environment)));
+    }
+
+    /// Uses the identity of an environment at AWS, Google Cloud and Azure, unless credentials are given. Files don't choose a profile of it.
+    pub fn set_cloud_environment(&mut self, environment: Arc<Ambient>) {
+        self.login = Some(Arc::new(CloudLogin::new(None, environment)));
     }
 
     pub fn set_gcp(&mut self, credentials: cloud::gcp::Credentials) {
@@ -234,6 +250,9 @@ impl Keys {
         let MasterKind::Aws { arn, profile, .. } = kind else {
             return missing("AWS");
         };
+        if let Some(login) = &self.login {
+            return login.aws(http, arn).await;
+        }
         if let Some(role) = &self.role {
             let ambient = self.ambient.as_deref();
             let find = async || Aws::of_role(role.as_ref(), ambient, http, arn).await;
@@ -254,25 +273,33 @@ impl Keys {
     }
 
     fn gcp(&self) -> Result<Gcp, OpenError> {
-        match (&self.gcp, &self.ambient) {
-            (Some(given), _) => Ok(given.clone()),
-            (None, Some(ambient)) => Ok(Gcp {
-                access: gcp::Access::Ambient(Arc::clone(ambient)),
-                endpoint: None,
-            }),
-            (None, None) => missing("Google Cloud"),
+        if let Some(given) = &self.gcp {
+            return Ok(given.clone());
         }
+        let access = match (&self.login, &self.ambient) {
+            (Some(login), _) => gcp::Access::Login(Arc::clone(login)),
+            (None, Some(ambient)) => gcp::Access::Ambient(Arc::clone(ambient)),
+            (None, None) => return missing("Google Cloud"),
+        };
+        Ok(Gcp {
+            access,
+            endpoint: None,
+        })
     }
 
     fn azure(&self) -> Result<Azure, OpenError> {
-        match (&self.azure, &self.ambient) {
-            (Some(given), _) => Ok(given.clone()),
-            (None, Some(ambient)) => Ok(Azure {
-                access: azure::Access::Ambient(Arc::clone(ambient)),
-                endpoint: None,
-            }),
-            (None, None) => missing("Azure"),
+        if let Some(given) = &self.azure {
+            return Ok(given.clone());
         }
+        let access = match (&self.login, &self.ambient) {
+            (Some(login), _) => azure::Access::Login(Arc::clone(login)),
+            (None, Some(ambient)) => azure::Access::Ambient(Arc::clone(ambient)),
+            (None, None) => return missing("Azure"),
+        };
+        Ok(Azure {
+            access,
+            endpoint: None,
+        })
     }
 
     async fn http(&self) -> Result<&Client, OpenError> {

@@ -5,7 +5,8 @@
 //! values, prints them as `sops --decrypt` does, and checks the [`Mac`]; callers decide about a mismatch. [`decrypt`] is all
 //! three in one; a [`Session`] does it for many files, and decides about the MAC.
 //!
-//! Only [`Keys::from_environment`] reads the environment: controllers use keys of Secrets only. No program is run: no gpg, no
+//! Only [`Keys::from_environment`] reads keys of the environment. Controllers use keys of Secrets, and identities at clouds: of an account
+//! ([`CloudAccount`]), or of their environment where they are allowed to. No program is run: no gpg, no
 //! agent, no plugin of age.
 
 mod attempts;
@@ -28,9 +29,9 @@ mod tests;
 mod walk;
 
 pub use cipher::DataKey;
-pub use cloud::{Ambient, TrustedToken};
+pub use cloud::{Ambient, Cloud, TrustedToken, Workload};
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
-pub use keys::{AwsRole, Keys, RoleError, VaultAccount, VaultLogin};
+pub use keys::{AwsRole, CloudAccount, Keys, RoleError, VaultAccount, VaultLogin};
 pub use session::{Cache, Opened, Original, Session};

@@ -2,7 +2,7 @@
 //!
 //! - `spec` refuses fields that are invalid or not supported, and has the values with their defaults (pure);
 //! - `consumer` names the references of an object;
-//! - `build` reads files, variables and keys for a [`kustomization::Build`], by `reads` and `vault`, and runs it;
+//! - `build` reads files, variables and keys for a [`kustomization::Build`], by `reads`, `keys` and `vault`, and runs it;
 //! - `owner` has the managers that are taken over;
 //! - `health` has the objects that are waited for, and the expressions that decide about them;
 //! - `status` and `events` make the status and the events (pure).
@@ -11,6 +11,7 @@ mod build;
 mod consumer;
 mod events;
 mod health;
+mod keys;
 mod owner;
 mod reads;
 mod spec;
@@ -24,6 +25,7 @@ use api::{Fault, GoDuration, KubeConfig, Reason, Time, finalizer, kustomize};
 use apply::{AppliedSet, BatchOptions, Owner, Pruned, WaitTarget};
 use deployer::{
     Consumer as _, DeploySpec, Inputs, NewRevision, Parts, References, SourceArtifact,
+    credentials::DecryptionIdentities,
     manifests::{Attempt, CompiledRules, ManifestKind, ManifestSpec, Manifests, Report},
 };
 use futures::stream::BoxStream;
@@ -55,6 +57,7 @@ pub struct Kustomizations {
     sops_vault_configmap: String,
     default_decryption_account: String,
     default_kubeconfig_account: String,
+    identities: DecryptionIdentities,
 }
 
 impl Kustomizations {
@@ -83,6 +86,7 @@ impl Kustomizations {
             sops_vault_configmap: flags.sops_vault_configmap.clone(),
             default_decryption_account: flags.default_decryption_service_account.clone(),
             default_kubeconfig_account: flags.default_kubeconfig_service_account.clone(),
+            identities: DecryptionIdentities::new(ctx),
         };
         Ok((kind, parts))
     }

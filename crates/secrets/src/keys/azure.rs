@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use cloud::{
-    Ambient, Error, Token,
+    Ambient, Token,
     azure::{Client, vault_scope},
     http,
 };
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{
-    OpenError,
+    CloudLogin, OpenError,
     service::{bearer, failed, post, text},
 };
 
@@ -35,14 +35,17 @@ pub(super) struct Azure {
 pub(super) enum Access {
     Application(Client),
     Ambient(Arc<Ambient>),
+    Login(Arc<CloudLogin>),
 }
 
 impl Access {
-    async fn token(&self, http: &http::Client, scope: &str, id: &str) -> Result<Token, Error> {
-        match self {
+    pub(super) async fn token(&self, http: &http::Client, scope: &str, id: &str) -> Result<Token, OpenError> {
+        let token = match self {
             Self::Application(client) => client.token(http, scope, id).await,
             Self::Ambient(ambient) => ambient.azure(http, scope, id).await,
-        }
+            Self::Login(login) => return login.azure(http, scope).await,
+        };
+        token.map_err(failed)
     }
 }
 
@@ -64,7 +67,7 @@ impl Azure {
             ));
         }
         let id = Uuid::new_v4().to_string();
-        let token = self.access.token(http, scope, &id).await.map_err(failed)?;
+        let token = self.access.token(http, scope, &id).await?;
         let server = self.endpoint.as_ref().unwrap_or(&vault).as_str();
         let url = format!(
             "{}/keys/{name}/{version}/decrypt?api-version={API}",

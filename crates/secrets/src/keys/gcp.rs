@@ -10,7 +10,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::{
-    OpenError,
+    CloudLogin, OpenError,
     service::{bearer, failed, post, text},
 };
 
@@ -27,6 +27,7 @@ pub(super) struct Gcp {
 pub(super) enum Access {
     Credentials(Credentials),
     Ambient(Arc<Ambient>),
+    Login(Arc<CloudLogin>),
 }
 
 /// Returns true for `projects/P/locations/L/keyRings/R/cryptoKeys/K` with valid names.
@@ -73,6 +74,7 @@ impl Gcp {
         let token = match &self.access {
             Access::Ambient(ambient) => ambient.gcp_for_sops(http).await,
             Access::Credentials(credentials) => credentials.token(http).await,
+            Access::Login(login) => return login.gcp(http).await,
         };
         Ok(token.map_err(failed)?.access)
     }

@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use cloud::TrustedToken;
+use cloud::{Cloud, TrustedToken, Workload, WorkloadIdentity};
 
 use super::*;
 use crate::{
@@ -189,6 +189,85 @@ async fn role_of_a_service_account_is_assumed_once_unless_credentials_are_given(
         "a"
     );
     assert_eq!(role.1.load(Ordering::Relaxed), 1);
+}
+
+/// An account with the identities of all clouds, whose tokens a server at an address takes.
+#[derive(Debug)]
+struct Account(Url, AtomicUsize);
+
+impl CloudAccount for Account {
+    fn login(&self, cloud: Cloud) -> Pin<Box<dyn Future<Output = Result<Workload, RoleError>> + Send + '_>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let identity = match cloud {
+            Cloud::Aws => WorkloadIdentity::Aws {
+                role_arn: "r".to_owned(),
+            },
+            Cloud::Azure => WorkloadIdentity::Azure {
+                client_id: "app".to_owned(),
+                tenant: "tenant".to_owned(),
+                authority: Some(self.0.clone()),
+            },
+            Cloud::Gcp => WorkloadIdentity::Gcp {
+                audience: "https://iam.test".to_owned(),
+                provider: "//iam.test".to_owned(),
+                email: None,
+            },
+        };
+        Box::pin(async move { Ok(identity.with_token(Secret::new("jwt".to_owned()))) })
+    }
+}
+
+const OWN: [(&str, &str); 6] = [
+    ("AWS_ACCESS_KEY_ID", "own"),
+    ("AWS_SECRET_ACCESS_KEY", "own"),
+    ("AZURE_TENANT_ID", "own"),
+    ("AZURE_CLIENT_ID", "own"),
+    ("AZURE_CLIENT_SECRET", "own"),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent"),
+];
+
+#[tokio::test]
+async fn account_is_used_at_all_clouds_and_the_environment_is_not() {
+    let at = services::exchange().await;
+    let account = Arc::new(Account(at.clone(), AtomicUsize::new(0)));
+    let endpoints = [
+        ("AWS_ENDPOINT_URL_STS", at.as_str()),
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_STS", at.as_str()),
+    ];
+    let environment = Arc::new(ambient(&[&OWN[..], &endpoints].concat()));
+    let mut keys = Keys::new();
+    keys.set_cloud_account(account.clone(), environment);
+    let http = keys.http().await.unwrap();
+    for _ in 0..2 {
+        let aws = keys.aws(http, &kms("other")).await.unwrap();
+        assert_eq!(aws.credentials.access_key_id, "ASIA");
+        let google = keys.gcp().unwrap().token(http).await.unwrap();
+        assert_eq!(google.expose(), "exchanged");
+    }
+    assert_eq!(account.1.load(Ordering::Relaxed), 2, "each is asked once");
+    let azure = keys.azure().unwrap().access;
+    let token = azure.token(http, cloud::azure::VAULT_SCOPE, "id").await;
+    assert_eq!(token.unwrap().access.expose(), "exchanged");
+
+    let given = b"aws_access_key_id: a\naws_secret_access_key: s\n";
+    keys.add_entry("sops.aws-kms", given).unwrap();
+    let http = keys.http().await.unwrap();
+    let aws = keys.aws(http, &kms("")).await.unwrap();
+    assert_eq!(aws.credentials.access_key_id, "a", "given credentials come first");
+}
+
+#[tokio::test]
+async fn environment_is_used_where_that_is_allowed_whatever_profile_a_file_names() {
+    let mut keys = Keys::new();
+    let http = service::client(AddressPolicy::command_line()).unwrap();
+    assert!(keys.aws(&http, &kms("")).await.is_err());
+    assert!(keys.gcp().is_err() && keys.azure().is_err());
+    keys.set_cloud_environment(Arc::new(ambient(&OWN)));
+    let aws = keys.aws(&http, &kms("other")).await.unwrap();
+    assert_eq!(aws.credentials.access_key_id, "own");
+    let google = keys.gcp().unwrap().token(&http).await.unwrap_err().to_string();
+    assert!(google.contains("/nonexistent"), "{google}");
+    assert!(keys.azure().is_ok() && keys.vault.is_none());
 }
 
 #[test]

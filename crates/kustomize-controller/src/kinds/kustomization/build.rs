@@ -7,17 +7,12 @@ use std::sync::{
 
 use api::{Fault, Reason, kustomize::Kustomization};
 use bytes::Bytes;
-use deployer::{SourceArtifact, credentials::kms_role, manifests::Manifests};
-use kube::ResourceExt as _;
-use kustomization::{
-    Build, LeftOut,
-    variables::{self, ReadConfigs as _},
-};
+use deployer::{SourceArtifact, manifests::Manifests};
+use kustomization::{Build, LeftOut, variables};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
 use limits::blocking;
 use remote::{RemoteFetcher, ServerAccess, SshConnections};
 use runtime::Pass;
-use secrets::Keys;
 use tokio::runtime::Handle;
 use tree::{Budget, Recording, Tree as _, TreePath};
 
@@ -114,59 +109,4 @@ impl Kustomizations {
             used: Arc::clone(used),
         })
     }
-
-    /// Returns the keys of the decryption; `None` without one. The error is in words.
-    async fn keys(&self, object: &Kustomization, reads: &mut BuildReads) -> Result<Option<Keys>, String> {
-        let Some(decryption) = &object.spec.decryption else {
-            return Ok(None);
-        };
-        let mut keys = Keys::new();
-        let namespace = object.namespace().unwrap_or_default();
-        let own = &self.parts.ctx.flags().runtime_namespace;
-        match &decryption.secret_ref {
-            Some(secret) => add_keys(&mut keys, (&namespace, &secret.name), reads, |_| true).await?,
-            None if !self.sops_age_secret.is_empty() => {
-                let is_age = |name: &str| name.ends_with(".agekey");
-                add_keys(&mut keys, (own, &self.sops_age_secret), reads, is_age).await?;
-            }
-            None => {}
-        }
-        keys.set_addresses(self.parts.ctx.addresses().clone());
-        let account = decryption.service_account_name.as_deref();
-        let account = account
-            .filter(|name| !name.is_empty())
-            .unwrap_or(&self.default_decryption_account);
-        if !account.is_empty() {
-            if let Some(vault) = self.vault_account(&namespace, account, reads).await? {
-                keys.set_vault_account(Arc::new(vault));
-            }
-            let deploying = object.spec.service_account_name.as_deref();
-            let clusters = &self.parts.clusters;
-            let role = kms_role(clusters, &namespace, Some(account), deploying, "").await;
-            if let Some(role) = role.map_err(|error| error.to_string())? {
-                keys.set_aws_role(role);
-            }
-        }
-        Ok(Some(keys))
-    }
-}
-
-/// Adds the keys of a Secret whose names are accepted.
-async fn add_keys(
-    keys: &mut Keys,
-    (namespace, name): (&str, &str),
-    reads: &mut BuildReads,
-    accept: impl Fn(&str) -> bool,
-) -> Result<(), String> {
-    let failed = |why: &str| format!("cannot get sops decryption Secret '{namespace}/{name}': {why}");
-    let found = reads.read("Secret", namespace, name).await;
-    let found = found.map_err(|error| failed(&error.to_string()))?;
-    let secret = found.ok_or_else(|| failed("it does not exist"))?;
-    for (key, value) in variables::secret_data(&secret).map_err(|why| failed(&why))? {
-        if accept(&key) {
-            let added = keys.add_entry(&key, &value);
-            added.map_err(|error| failed(&format!("{key}: {error}")))?;
-        }
-    }
-    Ok(())
 }

@@ -59,6 +59,19 @@ pub(super) async fn web_identity() -> Url {
     url(serve(role).await)
 }
 
+/// Exchanges a token of Kubernetes for one of each cloud.
+pub(super) async fn exchange() -> Url {
+    let answer = |_: &Uri, _: &HeaderMap, body: &[u8]| {
+        let is_known = body.windows(3).any(|part| part == b"jwt");
+        let token = json!({ "access_token": "exchanged", "expires_in": 3600 }).to_string();
+        is_known.then(|| match body.starts_with(b"Action=") {
+            true => ROLE.into_response(),
+            false => token.into_response(),
+        })
+    };
+    url(serve(answer).await)
+}
+
 fn url(address: SocketAddr) -> Url {
     format!("http://{address}/").parse().unwrap()
 }
