@@ -13,7 +13,7 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::threads;
+use crate::{TenantPermits, threads};
 
 const CANCELLATION: Duration = Duration::from_millis(100);
 
@@ -40,6 +40,8 @@ pub enum Failed {
     NoThread(io::Error),
     #[error("the work panicked")]
     Panicked,
+    #[error("the work was cancelled before it started")]
+    Cancelled,
 }
 
 /// Waits for a future on the thread of a job, until its timeout or cancellation.
@@ -93,6 +95,29 @@ pub async fn run<T: Send + 'static>(
     ended.map_err(|_| Failed::Panicked)
 }
 
+/// Runs blocking work as [`run`] does, with a permit of its namespace, which it holds until its thread ends. Returns its result, and the time
+/// after which it was cancelled if another namespace needed the permit.
+///
+/// # Errors
+/// As [`run`], and if the work is cancelled before it has a permit.
+pub async fn run_with_permit<T: Send + 'static>(
+    permits: &TenantPermits,
+    namespace: &str,
+    timeout: Duration,
+    cancel: &CancellationToken,
+    job: impl FnOnce(&Job) -> T + Send + 'static,
+) -> Result<(T, Option<Duration>), Failed> {
+    let permit = cancel.run_until_cancelled(permits.acquire(namespace)).await;
+    let permit = Arc::new(permit.ok_or(Failed::Cancelled)?);
+    let (stop, held) = (cancel.child_token(), Arc::clone(&permit));
+    let work = run(namespace, timeout, &stop, move |limits| {
+        let _until_the_end = held;
+        job(limits)
+    });
+    let (done, evicted) = permit.run(&stop, work).await;
+    Ok((done?, evicted))
+}
+
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -104,6 +129,7 @@ impl Drop for CancelOnDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PermitLimits;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -149,6 +175,48 @@ mod tests {
         assert!(futures::poll!(&mut job).is_pending());
         drop(job);
         assert_eq!(receive.await.unwrap(), Err(Unfinished::Cancelled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_whose_permit_others_need_is_cancelled() {
+        let evict_after = Duration::from_secs(30);
+        let permits = TenantPermits::new(PermitLimits {
+            quick: 1,
+            reserve: 0,
+            slow: 0,
+            slow_of_tenant: 1,
+            quick_time: Duration::from_secs(5),
+            evict_after,
+        });
+        let cancel = CancellationToken::new();
+        let endless = run_with_permit(&permits, "bad", HOUR, &cancel, |job| {
+            while !job.cancelled.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        });
+        let (endless, other) = tokio::join!(endless, permits.acquire("good"));
+        let (_, evicted) = endless.unwrap();
+        assert!(evicted.is_some_and(|after| after >= evict_after), "{evicted:?}");
+        drop(other);
+        let quick = run_with_permit(&permits, "bad", HOUR, &cancel, |_| 7).await;
+        assert_eq!(quick.unwrap(), (7, None));
+        assert_eq!(permits.tenants(), 0);
+    }
+
+    #[tokio::test]
+    async fn work_that_is_cancelled_before_its_permit_does_not_start() {
+        let permits = TenantPermits::new(PermitLimits {
+            quick: 0,
+            reserve: 0,
+            slow: 0,
+            slow_of_tenant: 0,
+            quick_time: HOUR,
+            evict_after: HOUR,
+        });
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let ended = run_with_permit(&permits, "apps", HOUR, &cancel, |_| panic!("it runs")).await;
+        assert!(matches!(ended, Err::<((), _), _>(Failed::Cancelled)));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{PermitLimits, TenantPermits, blocking};
 
 const LIMITS: PermitLimits = PermitLimits {
@@ -47,14 +49,11 @@ async fn compute_with<T: Send + 'static>(
     namespace: &str,
     work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
 ) -> Option<T> {
-    let permit = permits.acquire(namespace).await;
-    let evicted = permit.evicted().clone();
-    let job = move |job: &blocking::Job| {
-        // Work that goes on after its caller counts for its namespace until it ends.
-        let _permit = permit;
-        work(&job.cancelled)
-    };
-    blocking::run(namespace, Duration::MAX, &evicted, job).await.ok()
+    let never = CancellationToken::new();
+    let work = move |job: &blocking::Job| work(&job.cancelled);
+    let done = blocking::run_with_permit(permits, namespace, Duration::MAX, &never, work);
+    let (done, _) = done.await.ok()?;
+    Some(done)
 }
 
 #[cfg(test)]

@@ -131,6 +131,18 @@ impl FairPermits {
         self.0.lock().free
     }
 
+    /// Returns true if a key with fewer permits than `key` waits for one.
+    #[must_use]
+    pub fn is_wanted(&self, key: &str) -> bool {
+        let state = self.0.lock();
+        let taken = |key: &String| state.taken.get(key).copied().unwrap_or_default();
+        let own = state.taken.get(key).copied().unwrap_or_default();
+        let mut requests = state.requests.iter();
+        requests.any(|(other, requests)| {
+            taken(other) < own && requests.iter().any(|request| !request.is_closed())
+        })
+    }
+
     /// Waits for a permit. A request whose future is dropped takes none.
     pub async fn acquire(&self, key: &str) -> FairPermit {
         loop {
@@ -254,6 +266,23 @@ mod tests {
         assert_eq!(second.as_ref().map(FairPermit::key), Some("b"));
         drop(second);
         assert_eq!(permits.free(), 1);
+    }
+
+    #[test]
+    fn permits_are_wanted_by_keys_with_fewer() {
+        let permits = FairPermits::new(2);
+        let held = (take(&permits, "a").unwrap(), take(&permits, "b").unwrap());
+        assert!(!permits.is_wanted("a"));
+        let mut own = Box::pin(permits.acquire("a"));
+        let mut equal = Box::pin(permits.acquire("b"));
+        assert!((&mut own).now_or_never().is_none() && (&mut equal).now_or_never().is_none());
+        assert!(!permits.is_wanted("a"), "b has as many");
+        let mut other = Box::pin(permits.acquire("c"));
+        assert!((&mut other).now_or_never().is_none());
+        assert!(permits.is_wanted("a") && permits.is_wanted("b") && !permits.is_wanted("c"));
+        drop(other);
+        assert!(!permits.is_wanted("a"), "the request is gone");
+        drop((own, equal, held));
     }
 
     #[test]

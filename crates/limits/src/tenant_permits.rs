@@ -143,6 +143,23 @@ impl TenantPermit {
     pub const fn evicted(&self) -> &CancellationToken {
         &self.evicted
     }
+
+    /// Waits for work, which `stop` cancels when another tenant needs the permit. Returns its output, and the time after which it was
+    /// cancelled.
+    pub async fn run<T>(
+        &self,
+        stop: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> (T, Option<Duration>) {
+        let mut work = std::pin::pin!(work);
+        let elapsed = tokio::select! {
+            biased;
+            done = &mut work => return (done, None),
+            () = self.evicted.cancelled() => self.elapsed(),
+        };
+        stop.cancel();
+        (work.await, Some(elapsed))
+    }
 }
 
 impl Drop for TenantPermit {

@@ -104,15 +104,12 @@ pub(crate) async fn run<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    let mut work = std::pin::pin!(work);
-    let elapsed = tokio::select! {
-        biased;
-        done = &mut work => return done,
-        () = permit.evicted().cancelled() => permit.elapsed(),
+    let (done, evicted) = permit.run(stop, work).await;
+    let Some(elapsed) = evicted else {
+        return done;
     };
-    stop.cancel();
     let after = GoDuration::from(Duration::from_secs(elapsed.as_secs()));
-    work.await.map_err(|fault| Fault {
+    done.map_err(|fault| Fault {
         message: format!(
             "stopped after {after}, because other namespaces wait and this one has much slow work: {}; it is tried again: fetch less, from \
              a faster server, or fewer sources at the same time",

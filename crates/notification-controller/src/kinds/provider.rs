@@ -80,7 +80,8 @@ impl Reconciler for Providers {
         if let Some(fault) = invalid_expression(pass).await {
             return self.faulted(pass.object, &fault);
         }
-        match self.sender.examine(pass.object).await {
+        // Tokens of an identity may come through a proxy of the namespace.
+        match pass.slot.waiting(self.sender.examine(pass.object)).await {
             Ok(()) => {
                 let past = pass.object.status.as_ref();
                 outcome(
