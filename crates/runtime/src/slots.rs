@@ -2,6 +2,9 @@
 //!
 //! A pass has a permit only while it works, not while it waits for readiness, for hooks or for a slow server, so that objects that wait for
 //! long never stop others. A free permit goes to the namespace with the fewest, and among equals to the one that was served longest ago.
+//!
+//! Work that may take long has permits of its own kind, and lends the permit of its pass ([`WorkSlot::lending`]): to a namespace with fewer
+//! permits after 2 s, and to anybody after 10 s.
 
 use std::{
     collections::HashMap,
@@ -22,6 +25,11 @@ const MIN_WAITING: usize = 32;
 const MAX_WAITING: usize = 256;
 /// Longest wait for which no other pass is evicted.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
+/// Times for which a pass holds its permit during work that lends it: if a namespace with fewer permits waits, and if none does.
+const LENT_IF_WANTED: Duration = Duration::from_secs(2);
+const LENT: Duration = Duration::from_secs(10);
+/// Pause between two looks at the namespaces that wait.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The permits of a kind's passes, and the passes that wait without one.
 #[derive(Clone)]
@@ -146,9 +154,28 @@ struct Inner {
     evicted: CancellationToken,
 }
 
+/// Returns true if work that lends the permit of its pass has held it for long enough. Pure.
+fn is_lent(held: Duration, is_wanted: bool) -> bool {
+    held >= if is_wanted { LENT_IF_WANTED } else { LENT }
+}
+
+struct Held {
+    _permit: FairPermit,
+    since: tokio::time::Instant,
+}
+
+impl Held {
+    fn new(permit: FairPermit) -> Self {
+        Self {
+            _permit: permit,
+            since: tokio::time::Instant::now(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct SlotState {
-    permit: Option<FairPermit>,
+    permit: Option<Held>,
     waiting: Option<u64>,
     closed: bool,
 }
@@ -167,7 +194,7 @@ impl WorkSlot {
             slots: permit.slots,
             namespace: permit.permit.key().to_owned(),
             state: Mutex::new(SlotState {
-                permit: Some(permit.permit),
+                permit: Some(Held::new(permit.permit)),
                 waiting: None,
                 closed: false,
             }),
@@ -235,7 +262,7 @@ impl WorkSlot {
             drop(permit);
             return;
         }
-        state.permit = Some(permit);
+        state.permit = Some(Held::new(permit));
         if let Some(number) = state.waiting.take() {
             self.0.slots.waiting.lock().remove(&self.0.namespace, number);
         }
@@ -247,6 +274,44 @@ impl WorkSlot {
         let waited = wait.await;
         self.resume().await;
         waited
+    }
+
+    /// Runs work that has permits of its own, or may take long: the permit is given back once a namespace with fewer permits waits and it
+    /// was held for 2 s, or after 10 s. Does not nest, neither in itself nor with [`WorkSlot::waiting`].
+    pub async fn lending<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = self.overdue() => {}
+        }
+        self.waiting(work).await
+    }
+
+    /// Waits until the permit is to be lent. Cancel safe.
+    pub async fn overdue(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let held = self.held();
+            if held.is_some_and(|held| is_lent(held, self.is_wanted())) {
+                return;
+            }
+        }
+    }
+
+    /// Returns true if the pass has held its permit for at least `held`, and a namespace with fewer permits waits for one.
+    #[must_use]
+    pub fn is_wanted_after(&self, held: Duration) -> bool {
+        self.held().is_some_and(|time| time >= held) && self.is_wanted()
+    }
+
+    fn held(&self) -> Option<Duration> {
+        let state = self.0.state.lock();
+        state.permit.as_ref().map(|held| held.since.elapsed())
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.0.slots.permits.is_wanted(&self.0.namespace)
     }
 }
 
@@ -306,6 +371,54 @@ mod tests {
             }
         }
         assert!(waiting.len() > MIN_WAITING);
+    }
+
+    #[test]
+    fn permit_is_lent_soon_only_to_a_namespace_with_fewer() {
+        for (held, is_wanted, expected) in [
+            (1, true, false),
+            (2, true, true),
+            (9, false, false),
+            (10, false, true),
+        ] {
+            let found = is_lent(Duration::from_secs(held), is_wanted);
+            assert_eq!(found, expected, "{held} s, {is_wanted}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endless_work_of_a_namespace_delays_the_first_pass_of_another_by_seconds() {
+        let slots = Slots::new(4);
+        let passes: Vec<_> = (0..4)
+            .map(|_| WorkSlot::new(take(&slots, "bad").expect("a permit")))
+            .collect();
+        let endless = passes
+            .iter()
+            .map(|slot| slot.lending(std::future::pending::<()>()));
+        let start = tokio::time::Instant::now();
+        tokio::select! {
+            _ = futures::future::join_all(endless) => panic!("the work has no end"),
+            _ = slots.acquire("good") => {}
+        }
+        assert!(start.elapsed() <= LENT_IF_WANTED + LOOK, "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_ends_soon_lends_no_permit() {
+        let slots = Slots::new(1);
+        let slot = WorkSlot::new(take(&slots, "a").expect("a permit"));
+        let mut other = Box::pin(slots.acquire("b"));
+        assert!((&mut other).now_or_never().is_none());
+        slot.lending(tokio::time::sleep(LENT_IF_WANTED / 2)).await;
+        assert!((&mut other).now_or_never().is_none());
+        assert!(slot.is_wanted_after(Duration::ZERO) && !slot.is_wanted_after(LENT));
+        let (_, other) = tokio::join!(slot.lending(tokio::time::sleep(LENT)), async {
+            let start = tokio::time::Instant::now();
+            drop(other.await);
+            start.elapsed()
+        });
+        assert!(other < LENT_IF_WANTED, "{other:?}");
+        assert!(slot.held().is_some() && !slot.is_wanted_after(Duration::ZERO));
     }
 
     #[test]
