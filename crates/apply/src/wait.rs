@@ -1,8 +1,8 @@
 //! Waiting for a set of objects.
 //!
 //! The objects are watched, and all waits of a process share the watches, so a wait costs one read of each object that is not
-//! ready yet. Meanwhile the operation gives its permit back ([`Cluster::waiting`]). Where the API server refuses a watch, the objects
-//! are read every two seconds.
+//! ready yet. Meanwhile the operation gives its permit back ([`Cluster::waiting`]). Where the API server refuses a watch, or the tenant has
+//! too many, the objects are read every two seconds, and less often while none of a kind in a namespace is found: every 30 seconds at last.
 
 mod goal;
 mod observer;

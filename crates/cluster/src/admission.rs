@@ -199,7 +199,7 @@ impl Cluster {
     /// Fails when discovery fails, or the operation is cancelled.
     pub async fn admission(&self) -> Result<Arc<Admission>, Error> {
         let known = self.known_rules().of(self.impersonated());
-        let mut known = known.lock().await;
+        let mut known = self.locked(&known).await;
         let epoch = match self.admission_age() {
             Duration::ZERO => None,
             _ => self.known_rules().watch.epoch(),

@@ -1,12 +1,13 @@
 //! One cluster under one identity.
 
+mod requests;
 pub(crate) mod send;
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
-use limits::{ByteBudget, Tenant};
-use tokio::{sync::Semaphore, time};
+use limits::{ByteBudget, Tenant, TenantPermits};
+use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Error, activity::Activity, admission::KnownRules, snapshot::Discovery, watch::Watches};
@@ -15,7 +16,7 @@ const MEMORY: u64 = 512 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Maximum number of requests in flight; default 16.
+    /// Maximum number of quick requests of a tenant in flight; default 16. Slow ones of all tenants have as many beside.
     pub concurrency: usize,
     /// Timeout of one attempt; default 30 s.
     pub request_timeout: Duration,
@@ -23,6 +24,9 @@ pub struct Settings {
     pub attempts: u32,
     /// Maximum size of the body of an answer, in bytes; default 32 MiB.
     pub answer_bytes: usize,
+    /// Time for which an operation holds its permit from request to request though somebody with fewer waits; default 30 s, and 0 for a
+    /// server that is not trusted to answer soon.
+    pub held: Duration,
     pub server: String,
     /// Memory for answers, of the tenant with the name of the server; default 512 MiB for this connection.
     pub memory: ByteBudget,
@@ -37,6 +41,7 @@ impl Default for Settings {
             request_timeout: Duration::from_secs(30),
             attempts: 5,
             answer_bytes: 32 << 20,
+            held: Duration::from_secs(30),
             server: String::new(),
             memory: ByteBudget::new(MEMORY),
             admission_age: Duration::ZERO,
@@ -47,7 +52,7 @@ impl Default for Settings {
 struct Shared {
     client: Client,
     settings: Settings,
-    permits: Semaphore,
+    permits: TenantPermits,
     discovery: Discovery,
     admission: KnownRules,
     watches: Watches,
@@ -60,6 +65,7 @@ pub struct Cluster {
     impersonate: Option<Arc<str>>,
     cancel: CancellationToken,
     interrupt: CancellationToken,
+    /// The user of requests and watches: the server, for requests of the process itself.
     tenant: Arc<str>,
     memory: Tenant,
     pub(crate) activity: Option<Activity>,
@@ -81,9 +87,9 @@ impl Cluster {
 
     #[must_use]
     pub fn with_settings(client: Client, settings: Settings) -> Self {
-        let permits = Semaphore::new(settings.concurrency.max(1));
+        let permits = TenantPermits::new(requests::limits(settings.concurrency));
+        let tenant = Arc::from(settings.server.as_str());
         let memory = settings.memory.tenant(&settings.server);
-        let tenant = settings.server.as_str().into();
         Self {
             shared: Arc::new(Shared {
                 client,
@@ -110,11 +116,12 @@ impl Cluster {
         }
     }
 
-    /// Returns the cluster with another tenant, such as a namespace, whose memory answers take; by default the name of the server.
+    /// Returns the cluster for requests of a tenant, such as a namespace, which share their number, watches and the memory of answers with
+    /// other tenants.
     #[must_use]
     pub fn of_tenant(&self, tenant: &str) -> Self {
         Self {
-            tenant: tenant.into(),
+            tenant: Arc::from(tenant),
             memory: self.shared.settings.memory.tenant(tenant),
             ..self.clone()
         }
@@ -158,6 +165,10 @@ impl Cluster {
     #[must_use]
     pub fn impersonated(&self) -> Option<&str> {
         self.impersonate.as_deref()
+    }
+
+    pub(crate) const fn tenant(&self) -> &Arc<str> {
+        &self.tenant
     }
 
     pub(crate) fn discovery(&self) -> &Discovery {

@@ -37,7 +37,7 @@ impl Cluster {
 
     /// Reads a new snapshot, unless another task did so since `seen`.
     pub async fn refresh(&self, seen: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>, Error> {
-        let _one_at_a_time = self.discovery().refreshing.lock().await;
+        let _one_at_a_time = self.locked(&self.discovery().refreshing).await;
         if let Some(current) = self.discovery().current()
             && seen.is_none_or(|seen| !Arc::ptr_eq(seen, &current))
         {

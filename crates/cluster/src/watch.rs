@@ -1,7 +1,7 @@
 //! Watches of single objects, which all waits of the process share.
 //!
 //! There is one watch for each kind, namespace and identity, while anybody waits for objects in it. An identity never sees the
-//! events of another one's watch: it may have fewer rights.
+//! events of another one's watch: it may have fewer rights. A tenant has a bounded number of watches.
 
 mod events;
 pub(crate) mod feed;
@@ -19,6 +19,9 @@ use yaml::Value;
 
 use crate::{Cluster, Error, ResourceKind};
 
+/// Maximum number of watches that the waits of a tenant start.
+const WATCHES_OF_TENANT: usize = 64;
+
 /// Identifies a watch. The kind is the URL, so that clients of two versions have two watches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
@@ -31,8 +34,38 @@ struct Key {
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<HashMap<Key, Weak<Watch>>>);
 
+impl Watches {
+    /// Returns the running watch of a key, or one of the tenant that `start` starts; `None` if the tenant has as many as it may.
+    fn find_or_start(
+        &self,
+        key: Key,
+        tenant: &Arc<str>,
+        start: impl FnOnce(&Arc<Watch>),
+    ) -> Option<Arc<Watch>> {
+        let mut watches = self.0.lock();
+        watches.retain(|_, watch| watch.strong_count() > 0);
+        if let Some(watch) = watches.get(&key).and_then(Weak::upgrade) {
+            return Some(watch);
+        }
+        let running = watches.values().filter_map(Weak::upgrade);
+        if running.filter(|watch| watch.tenant == *tenant).count() >= WATCHES_OF_TENANT {
+            return None;
+        }
+        let watch = Arc::new(Watch::of(tenant));
+        watches.insert(key, Arc::downgrade(&watch));
+        start(&watch);
+        Some(watch)
+    }
+
+    fn running(&self) -> usize {
+        let watches = self.0.lock();
+        watches.values().filter(|watch| watch.strong_count() > 0).count()
+    }
+}
+
 /// A running watch. It ends when its last subscriber is dropped.
 struct Watch {
+    tenant: Arc<str>,
     inner: Mutex<Inner>,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -117,13 +150,14 @@ impl ObjectWatch {
 }
 
 impl Cluster {
+    /// Subscribes to the changes of objects. `None` if the tenant has as many watches as it may: the objects are to be polled.
     #[must_use]
     pub fn watch_objects(
         &self,
         kind: &ResourceKind,
         namespace: Option<&str>,
         names: impl IntoIterator<Item = String>,
-    ) -> ObjectWatch {
+    ) -> Option<ObjectWatch> {
         let namespace = namespace.filter(|_| kind.namespaced).map(str::to_owned);
         let key = Key {
             identity: self.impersonated().map(Arc::from),
@@ -131,34 +165,34 @@ impl Cluster {
             plural: kind.plural.clone(),
             namespace: namespace.clone(),
         };
-        let mut watches = self.watches().0.lock();
-        watches.retain(|_, watch| watch.strong_count() > 0);
-        if let Some(watch) = watches.get(&key).and_then(Weak::upgrade) {
-            return watch.subscribe(names.into_iter().collect());
-        }
-        let watch = Arc::new(Watch {
-            inner: Mutex::default(),
-            task: Mutex::default(),
-        });
-        watches.insert(key, Arc::downgrade(&watch));
-        // It outlives the wait that needed it first.
-        let cluster = self
-            .until(CancellationToken::new())
-            .waits_until(CancellationToken::new())
-            .within_wait();
-        let feed = feed::run(cluster, kind.clone(), namespace, Arc::downgrade(&watch));
-        *watch.task.lock() = Some(AbortOnDropHandle::new(tokio::spawn(feed)));
-        watch.subscribe(names.into_iter().collect())
+        let start = |watch: &Arc<Watch>| {
+            // It outlives the wait that needed it first.
+            let cluster = self
+                .until(CancellationToken::new())
+                .waits_until(CancellationToken::new())
+                .within_wait();
+            let feed = feed::run(cluster, kind.clone(), namespace, Arc::downgrade(watch));
+            *watch.task.lock() = Some(AbortOnDropHandle::new(tokio::spawn(feed)));
+        };
+        let watch = self.watches().find_or_start(key, self.tenant(), start)?;
+        Some(watch.subscribe(names.into_iter().collect()))
     }
 
     #[must_use]
     pub fn running_watches(&self) -> usize {
-        let watches = self.watches().0.lock();
-        watches.values().filter(|watch| watch.strong_count() > 0).count()
+        self.watches().running()
     }
 }
 
 impl Watch {
+    fn of(tenant: &Arc<str>) -> Self {
+        Self {
+            tenant: Arc::clone(tenant),
+            inner: Mutex::default(),
+            task: Mutex::default(),
+        }
+    }
+
     fn subscribe(self: Arc<Self>, names: HashSet<String>) -> ObjectWatch {
         let mut inner = self.inner.lock();
         let news = News {
@@ -228,5 +262,38 @@ impl Inner {
             change(&mut subscriber.pending.lock().news);
             subscriber.notify.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_of_a_tenant_are_bounded_and_shared() {
+        let (watches, mut started) = (Watches::default(), 0);
+        let mut find = |tenant: &str, namespace: usize| {
+            let key = Key {
+                identity: None,
+                api_version: "v1".to_owned(),
+                plural: "pods".to_owned(),
+                namespace: Some(namespace.to_string()),
+            };
+            watches.find_or_start(key, &Arc::from(tenant), |_| started += 1)
+        };
+        let mut own: Vec<_> = (0..WATCHES_OF_TENANT + 10)
+            .filter_map(|namespace| find("a", namespace))
+            .collect();
+        assert_eq!(own.len(), WATCHES_OF_TENANT);
+        assert!(find("a", 0).is_some(), "it runs");
+        let other = find("b", WATCHES_OF_TENANT + 1);
+        assert!(other.is_some());
+        assert!(
+            find("a", WATCHES_OF_TENANT + 1).is_some(),
+            "it runs for another tenant"
+        );
+        own.pop();
+        assert!(find("a", WATCHES_OF_TENANT + 2).is_some(), "one has ended");
+        assert_eq!(started, WATCHES_OF_TENANT + 2);
     }
 }

@@ -139,7 +139,7 @@ impl Clusters {
     #[must_use]
     pub fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
-            cluster: connected(ctx.client().clone(), ctx.config()),
+            cluster: Cluster::with_settings(ctx.client().clone(), settings(ctx.config())),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
         admission::keep(ctx, local.cluster.clone());
@@ -308,8 +308,12 @@ impl Clusters {
             .ctx
             .client_with(&config, tokens)
             .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
+        let settings = Settings {
+            held: Duration::ZERO,
+            ..settings(&config)
+        };
         Ok(Connection {
-            cluster: connected(client, &config),
+            cluster: Cluster::with_settings(client, settings),
             identity,
         })
     }
@@ -324,15 +328,14 @@ impl Clusters {
     }
 }
 
-fn connected(client: kube::Client, config: &Config) -> Cluster {
+fn settings(config: &Config) -> Settings {
     let server = config.cluster_url.to_string();
-    let settings = Settings {
+    Settings {
         server: server.trim_end_matches('/').to_owned(),
         memory: limits::process_memory().unwrap_or_else(|| ByteBudget::fair(ANSWERS)),
         admission_age: ADMISSION_AGE,
         ..Settings::default()
-    };
-    Cluster::with_settings(client, settings)
+    }
 }
 
 /// Finds the kubeconfig in a Secret. The error is the missing key.

@@ -18,6 +18,14 @@ impl WorkPermit for PassPermit {
     fn resume(&self) -> BoxFuture<'_, ()> {
         self.0.resume().boxed()
     }
+
+    fn overdue(&self) -> BoxFuture<'_, ()> {
+        self.0.overdue().boxed()
+    }
+
+    fn is_wanted_after(&self, held: Duration) -> bool {
+        self.0.is_wanted_after(held)
+    }
 }
 
 /// Returns the cluster for the requests of a pass: they end with it, and waits give back its permit.

@@ -27,6 +27,8 @@ use crate::{PARALLEL, concurrent};
 
 /// Pause between two reads of objects that are not watched.
 const POLL: Duration = Duration::from_secs(2);
+/// Longest pause between two reads of objects of which none was found.
+const LAST_POLL: Duration = Duration::from_secs(30);
 /// Pause between two checks of things that are not watched: pods of workloads, and times.
 const TICK: Duration = Duration::from_secs(5);
 /// Time for a watch to start before the objects are read without it.
@@ -57,6 +59,15 @@ struct Group {
     watch: Option<Arc<ObjectWatch>>,
     /// The time of the next read, if changes are not delivered.
     poll: Option<Instant>,
+    period: Duration,
+}
+
+/// Returns the pause before the next read of objects that are not watched. It grows while none is found. Pure.
+fn next_period(period: Duration, is_any_found: bool) -> Duration {
+    match is_any_found {
+        true => POLL,
+        false => (period * 2).min(LAST_POLL),
+    }
 }
 
 pub(super) struct Observer<'a> {
@@ -182,11 +193,8 @@ impl<'a> Observer<'a> {
             let watch = match self.cluster.kind(&group, &version, &kind).await {
                 Ok(kind) => {
                     let namespace = namespace.as_deref().unwrap_or("default");
-                    Some(Arc::new(self.cluster.watch_objects(
-                        &kind,
-                        Some(namespace),
-                        names,
-                    )))
+                    let watch = self.cluster.watch_objects(&kind, Some(namespace), names);
+                    watch.map(Arc::new)
                 }
                 Err(_) => None,
             };
@@ -203,6 +211,7 @@ impl<'a> Observer<'a> {
                 targets,
                 watch,
                 poll: Some(Instant::now() + start),
+                period: POLL,
             });
         }
         all
@@ -213,9 +222,10 @@ impl<'a> Observer<'a> {
             return;
         };
         if news.failure.is_some() {
-            found.poll = Some(Instant::now());
+            found.poll.get_or_insert_with(Instant::now);
         } else if news.restarted {
             found.poll = None;
+            found.period = POLL;
         }
         if news.restarted {
             let targets = found.targets.clone();
@@ -236,14 +246,17 @@ impl<'a> Observer<'a> {
     /// Reads the objects of groups whose changes are not delivered.
     async fn poll(&mut self) {
         let now = Instant::now();
-        let mut due = Vec::new();
-        for group in &mut self.groups {
-            if group.poll.is_some_and(|poll| poll <= now) {
-                due.extend(group.targets.iter().copied());
-                group.poll = Some(now + POLL);
-            }
-        }
+        let is_due = |group: &Group| group.poll.is_some_and(|poll| poll <= now);
+        let due = self.groups.iter().filter(|group| is_due(group));
+        let due: Vec<usize> = due.flat_map(|group| group.targets.iter().copied()).collect();
         self.read(due).await;
+        let read = Instant::now();
+        for group in self.groups.iter_mut().filter(|group| is_due(group)) {
+            let mut open = group.targets.iter().filter_map(|at| self.targets.get(*at));
+            let is_any_found = open.any(|target| target.open.is_some() && target.object.is_some());
+            group.period = next_period(group.period, is_any_found);
+            group.poll = Some(read + group.period);
+        }
     }
 
     async fn read(&mut self, targets: Vec<usize>) {
@@ -358,5 +371,21 @@ impl<'a> Observer<'a> {
         self.cluster
             .list_selected(&kind, namespace, selector, Detail::Full, PODS)
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_between_reads_grows_while_nothing_is_found() {
+        let mut period = POLL;
+        let mut seconds = Vec::new();
+        for is_any_found in [false, false, false, false, false, true, false] {
+            period = next_period(period, is_any_found);
+            seconds.push(period.as_secs());
+        }
+        assert_eq!(seconds, [4, 8, 16, 30, 30, 2, 4]);
     }
 }

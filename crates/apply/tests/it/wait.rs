@@ -158,6 +158,14 @@ impl WorkPermit for Permit {
     fn resume(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+
+    fn overdue(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn is_wanted_after(&self, _: Duration) -> bool {
+        false
+    }
 }
 
 #[tokio::test]

@@ -93,6 +93,9 @@ impl Cluster {
 
     async fn attempt_with_pause(&self, what: &str, call: &Call, share: &Share) -> Attempt {
         let mut attempt = std::pin::pin!(self.attempt(what, call, share));
+        if self.is_wanted_after(self.shared.settings.held) {
+            return self.waiting(attempt).await;
+        }
         match time::timeout(SLOW_REQUEST, attempt.as_mut()).await {
             Ok(attempt) => attempt,
             Err(_) => self.waiting(attempt).await,
@@ -101,19 +104,19 @@ impl Cluster {
 
     async fn attempt(&self, what: &str, call: &Call, share: &Share) -> Attempt {
         let limit = self.shared.settings.request_timeout;
-        let Ok(_permit) = self.shared.permits.acquire().await else {
-            return Attempt::Done(Err(Error::Cancelled));
+        let permit = self.shared.permits.acquire(&self.tenant).await;
+        let answered = tokio::select! {
+            biased;
+            answered = time::timeout(limit, self.exchange(what, call, share)) => answered.ok(),
+            () = permit.evicted().cancelled() => None,
         };
-        match time::timeout(limit, self.exchange(what, call, share)).await {
-            Ok(attempt) => attempt,
-            Err(_) => Attempt::Again {
-                after: None,
-                error: Error::Timeout {
-                    what: what.to_owned(),
-                    after: limit,
-                },
+        answered.unwrap_or_else(|| Attempt::Again {
+            after: None,
+            error: Error::Timeout {
+                what: what.to_owned(),
+                after: limit.min(permit.elapsed()),
             },
-        }
+        })
     }
 
     async fn exchange(&self, what: &str, call: &Call, share: &Share) -> Attempt {

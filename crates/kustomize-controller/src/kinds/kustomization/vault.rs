@@ -50,7 +50,7 @@ impl Kustomizations {
         let found = found.map_err(|error| format!("failed to get {list}: {error}"))?;
         let map = found.ok_or_else(|| format!("failed to get {list}: it does not exist"))?;
         Ok(Some(ServiceAccountVault {
-            cluster: self.parts.clusters.local(),
+            cluster: self.parts.clusters.local().of_tenant(namespace),
             namespace: namespace.to_owned(),
             name: account.to_owned(),
             servers: servers(&map).map_err(|why| format!("{list} {why}"))?,
