@@ -503,8 +503,9 @@ mod tests {
                 (api::Class::Stall, Reason::InvalidCELExpression),
                 "{source}"
             );
-            let start =
-                format!("failed to evaluate dependency v1/Thing/shop/web: failed to parse the CEL expression '{source}': ");
+            let start = format!(
+                "failed to evaluate dependency v1/Thing/shop/web: failed to parse the CEL expression '{source}': "
+            );
             assert!(fault.message.starts_with(&start), "{}", fault.message);
         }
     }

@@ -7,7 +7,6 @@ use futures::future::BoxFuture;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, WorkSlot};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio_util::sync::CancellationToken;
 use tree::{Record, Tree};
 
 use crate::{Parts, idle::Ages, removal::RemovalFailure};
@@ -357,18 +356,6 @@ pub struct Acted<'a, K: DeployKind> {
     pub decision: K::Decision,
     pub applied: K::Applied,
     pub took: Duration,
-}
-
-/// Repeats the calls of a record on other files. Returns true if a build would read the same from them.
-pub(crate) async fn record_holds(
-    record: Arc<Record>,
-    files: Arc<dyn Tree>,
-    cancel: &CancellationToken,
-) -> bool {
-    let cancelled = cancel.child_token();
-    let _end = cancelled.clone().drop_guard();
-    let compare = move || record.holds_on(&*files, || cancelled.is_cancelled());
-    tokio::task::spawn_blocking(compare).await.unwrap_or_default()
 }
 
 /// Returns the answer of a check, for which the pass gives back its permit; false if there is none in time. An error is for the pass to

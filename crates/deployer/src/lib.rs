@@ -33,6 +33,7 @@ pub mod removal;
 mod rules;
 pub mod schedule;
 mod sources;
+mod threads;
 mod triggers;
 mod working;
 
@@ -53,6 +54,7 @@ pub use references::{Error, FilesError, References};
 pub use removal::RemovalFailure;
 pub use rules::ReferenceRules;
 pub use sources::{GitOrigin, NEW, SeenArtifacts, SourceArtifact, SourceId, SourceKind, is_new};
+pub use threads::PassThreads;
 pub use triggers::{ConfigId, ConfigKind, triggers};
 pub use working::{retried_after, working};
 

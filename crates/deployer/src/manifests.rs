@@ -58,7 +58,8 @@ impl<K: ManifestKind> ManifestDeployer<K> {
     }
 
     async fn cluster(&self, pass: &Pass<'_, K::Object>) -> Result<Cluster, Fault> {
-        let target = self.target(pass).await;
+        // The cloud of a cluster may be asked for its address.
+        let target = pass.slot.lending(self.target(pass)).await;
         let target = target.map_err(|error| {
             let retry = K::spec(pass.object).deploy.retry;
             let message = format!("failed to build kube client: {error}");

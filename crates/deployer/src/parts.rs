@@ -8,7 +8,7 @@ use kube::Resource;
 use runtime::{Context, EventDraft, Severity};
 
 use crate::{
-    Clusters, LabelIndex,
+    Clusters, LabelIndex, PassThreads,
     idle::{DeploymentStates, KnownObjects},
     message,
 };
@@ -22,6 +22,8 @@ pub struct Parts {
     pub clusters: Arc<Clusters>,
     /// The objects with an owner label.
     pub index: LabelIndex,
+    /// Threads for builds.
+    pub threads: PassThreads,
     /// The state of each object of the kind that no status has.
     pub states: Arc<DeploymentStates>,
 }
@@ -34,6 +36,7 @@ impl Parts {
         Self {
             index: LabelIndex::start(ctx, clusters.local(), owner_labels),
             clusters,
+            threads: PassThreads::default(),
             states: Arc::default(),
             ctx: ctx.clone(),
         }

@@ -3,17 +3,20 @@
 use std::{
     collections::BTreeMap,
     ops::ControlFlow,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use api::{Class, Fault, Reason};
 use kube::api::DynamicObject;
+use limits::blocking::Job;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
+use tree::{Record, Tree};
 
 use crate::{
     DeployKind,
     idle::{DeploymentStates, UnchangedPasses, spec_fingerprint},
-    kind::{Acted, Inputs, NewRevision, UnchangedSource, in_time, record_holds},
+    kind::{Acted, Inputs, NewRevision, UnchangedSource, in_time},
     removal,
     working::retried_after,
 };
@@ -157,7 +160,7 @@ impl<K: DeployKind> DeployReconciler<K> {
         let changed = async {
             let NewRevision { files, own } = self.kind.new_revision(pass, last).await?;
             let is_same = match files {
-                Some(files) => record_holds(record, files, &pass.cancel).await,
+                Some(files) => self.record_holds(pass, record, files).await,
                 None => true,
             };
             is_same.then_some(own)
@@ -168,6 +171,19 @@ impl<K: DeployKind> DeployReconciler<K> {
         };
         tracing::info!("the changes of the new revision are in other files: nothing is built");
         Some((self.kind.with_revision(status, &own), own))
+    }
+
+    /// Repeats the calls of a record on other files. Returns true if a build would read the same from them.
+    async fn record_holds(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        record: Arc<Record>,
+        files: Arc<dyn Tree>,
+    ) -> bool {
+        let compare = move |job: &Job| record.holds_on(&*files, || job.cancelled.load(Ordering::Relaxed));
+        let threads = &self.kind.parts().threads;
+        let compared = threads.run(pass, Duration::MAX, compare).await;
+        compared.is_ok_and(|(is_same, _)| is_same)
     }
 
     async fn has_same_reads(&self, last: &Inputs<K::Inputs>, slot: &WorkSlot) -> bool {

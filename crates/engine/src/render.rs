@@ -128,7 +128,8 @@ pub async fn render(
             let slot = cluster
                 .waiting(options.slots.acquire(&options.name, options.timeout, permit))
                 .await?;
-            in_a_thread(options, slot, work).await
+            // Its callbacks wait for the network by themselves.
+            cluster.lending(in_a_thread(options, slot, work)).await
         })
         .await
         .ok_or(Error::Cancelled)??;

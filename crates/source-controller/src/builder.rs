@@ -130,9 +130,8 @@ impl Builder {
             }
         };
         let (fetched, resolved) = scope.slot.waiting(fetch).await?;
-        let stop = scope.cancel.child_token();
-        let processor = self.processors.acquire(scope.namespace).await;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
+        let stop = scope.cancel.child_token();
         let pack = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
             let options = PackOptions {
                 ignore,
@@ -156,6 +155,10 @@ impl Builder {
             })
         });
         let pack = async { pack.await.map_err(Fault::from) };
-        permits::run(&processor, &stop, pack).await
+        let pack = async {
+            let processor = self.processors.acquire(scope.namespace).await;
+            permits::run(&processor, &stop, pack).await
+        };
+        scope.slot.lending(pack).await
     }
 }

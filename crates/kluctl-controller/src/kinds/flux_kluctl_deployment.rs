@@ -200,13 +200,11 @@ impl DeployKind for Controller {
         pass: &Pass<'_, KluctlDeployment>,
         draft: &mut Draft,
     ) -> Result<ProjectSource, Fault> {
-        let found = async {
-            let source = self.newest_source(pass.object, &draft.ssh, &pass.cancel).await?;
-            let checked = self.references.check_dependencies(pass.object, source.artifact());
-            checked.await?;
-            Ok(source)
-        };
-        pass.slot.waiting(found).await
+        let source = self.newest_source(pass.object, &draft.ssh, &pass.cancel);
+        let source = pass.slot.waiting(source).await?;
+        let checked = self.references.check_dependencies(pass.object, source.artifact());
+        pass.slot.lending(checked).await?;
+        Ok(source)
     }
 
     async fn build(

@@ -275,13 +275,10 @@ impl ManifestKind for Kustomizations {
     }
 
     async fn source(&self, pass: &Pass<'_, kustomize::Kustomization>) -> Result<SourceArtifact, Fault> {
-        let found = async {
-            let artifact = self.newest_artifact(pass.object).await?;
-            let checked = self.references.check_dependencies(pass.object, Some(&artifact));
-            checked.await?;
-            Ok(artifact)
-        };
-        pass.slot.waiting(found).await
+        let artifact = pass.slot.waiting(self.newest_artifact(pass.object)).await?;
+        let checked = self.references.check_dependencies(pass.object, Some(&artifact));
+        pass.slot.lending(checked).await?;
+        Ok(artifact)
     }
 
     async fn manifests(

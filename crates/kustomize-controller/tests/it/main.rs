@@ -12,6 +12,7 @@ mod applying;
 mod building;
 mod clouds;
 mod failing;
+mod fairness;
 mod faults;
 mod faulty_artifacts;
 mod fixture;

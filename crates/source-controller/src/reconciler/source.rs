@@ -18,13 +18,14 @@ pub(super) struct Source<K: SourceKind> {
 
 impl<K: SourceKind> SourceReconciler<K> {
     pub(super) async fn resolve(&self, pass: &Input<'_, K>) -> Result<Source<K>, Fault> {
+        // Identities are asked for tokens at servers.
         let secrets = secrets::read::<K>(
             &self.shared.client,
             &self.shared.identities,
             pass.namespace,
             pass.object,
-        )
-        .await?;
+        );
+        let secrets = pass.slot.lending(secrets).await?;
         let object = pass.object.clone();
         let request = tokio::task::spawn_blocking(move || K::request(&object, &secrets)).await;
         let request = request.unwrap_or_else(|error| {

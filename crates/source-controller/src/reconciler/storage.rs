@@ -34,11 +34,12 @@ impl<K: SourceKind> SourceReconciler<K> {
         key: &Key,
         artifact: Option<&Artifact>,
     ) -> Result<StoredArtifact, Fault> {
-        let mut observed = self.observe(key, artifact).await?;
+        // An artifact that was never read by this process is compared with its digest.
+        let mut observed = pass.slot.lending(self.observe(key, artifact)).await?;
         let mut plan = plan::storage(&observed.stored, observed.copy);
         if plan == StoragePlan::Restore {
             if self.restore(pass, key, artifact).await? {
-                observed = self.observe(key, artifact).await?;
+                observed = pass.slot.lending(self.observe(key, artifact)).await?;
             }
             // It is tried once.
             let copy = observed.copy.filter(|_| observed.stored.artifact().is_some());

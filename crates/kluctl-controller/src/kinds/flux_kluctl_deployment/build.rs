@@ -90,10 +90,11 @@ impl Controller {
         let spec = &pass.object.spec;
         let retry = spec::retry_interval(spec);
         let timeout = spec::timeout(spec);
-        let target = self.references.cluster(pass.object).await?;
+        let target = pass.slot.lending(self.references.cluster(pass.object)).await?;
         let cluster = working(&target.cluster, pass);
         let request = request(pass.object)?;
-        let (keys, external) = self.secrets(pass.object, source).await?;
+        let secrets = self.secrets(pass.object, source);
+        let (keys, external) = pass.slot.lending(secrets).await?;
         let files: Arc<dyn Tree> = match source {
             ProjectSource::Git(project) => Arc::clone(&project.files),
             ProjectSource::Artifact(artifact) => {

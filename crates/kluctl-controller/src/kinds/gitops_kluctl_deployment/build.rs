@@ -83,7 +83,8 @@ impl Controller {
         let source = spec::source(&object.spec)?;
         status.project_key = Some(source.key.clone());
         self.show_source(object, &source);
-        let mut external = credentials::external(self.client(), object, &self.external).await?;
+        let external = credentials::external(self.client(), object, &self.external);
+        let mut external = pass.slot.lending(external).await?;
         external.remote_overrides = self.remote_overrides(object)?;
         let limit = spec::timeout(&object.spec) / 3;
         let fetching = engine::fetch_project(
@@ -131,7 +132,7 @@ impl Controller {
             chart_cache: self.chart_cache.clone(),
             external: project.external.clone(),
             ssh: std::mem::take(&mut draft.ssh),
-            keys: self.decryption_keys(pass, object).await?,
+            keys: pass.slot.lending(self.decryption_keys(pass, object)).await?,
             limits: self.rendering.clone(),
             timeout: Some(spec::timeout(spec) / 2),
             ..RenderOptions::default()

@@ -174,7 +174,8 @@ impl<'a> Guard<'a> {
         };
         let (rendering, cancel) = (&self.controller.rendering, self.cluster.cancellation());
         let asking = engine::project_head(source.address.clone(), &source.external, rendering, cancel);
-        let head = match tokio::time::timeout(HEAD_TIMEOUT, asking).await {
+        let asking = self.cluster.waiting(tokio::time::timeout(HEAD_TIMEOUT, asking));
+        let head = match asking.await {
             Ok(Ok(head)) => head,
             Ok(Err(error)) => {
                 return Err(format!("the source cannot be read again: {error}"));

@@ -1,16 +1,18 @@
 //! The build of a Kustomization: its files, keys and variables are read, then its manifests are made on a thread of their own.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use api::{Fault, Reason, kustomize::Kustomization};
+use api::{Fault, GoDuration, Reason, kustomize::Kustomization};
 use bytes::Bytes;
 use deployer::{SourceArtifact, manifests::Manifests};
 use kustomization::{Build, LeftOut, variables};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
-use limits::blocking;
 use remote::{RemoteFetcher, ServerAccess, SshConnections};
 use runtime::Pass;
 use tokio::runtime::Handle;
@@ -56,9 +58,13 @@ impl Kustomizations {
             let message = format!("kustomization path not found: stat {path}: no such file or directory");
             return Err(Fault::wait(retry, Reason::ArtifactFailed, message));
         }
-        let mut reads = BuildReads::new(self.parts.clusters.local());
-        let variables = variables::read(spec, pass.namespace, &mut reads).await;
-        let keys = self.keys(object, &mut reads).await.map_err(failed)?;
+        let mut reads = BuildReads::new(self.parts.clusters.local().of_tenant(pass.namespace));
+        let inputs = async {
+            let variables = variables::read(spec, pass.namespace, &mut reads).await;
+            let keys = self.keys(object, &mut reads).await.map_err(failed)?;
+            Ok((variables, keys))
+        };
+        let (variables, keys) = pass.slot.lending(inputs).await?;
         let recording = Arc::new(Recording::new(files));
         let used = Arc::new(AtomicBool::new(false));
         let build = Build {
@@ -74,16 +80,18 @@ impl Kustomizations {
             runtime: Handle::current(),
         };
         let limit = spec::timeout(spec) / BUILD;
-        let job = blocking::run(pass.namespace, limit, &pass.cancel, move |job| {
-            build.manifests(job)
-        });
-        let made = job.await.map_err(|error| failed(error.to_string()))?;
+        let work = self
+            .parts
+            .threads
+            .run(pass, limit, move |job| build.manifests(job));
+        let (made, evicted) = work.await.map_err(|error| failed(error.to_string()))?;
         let built = made.map_err(|error| {
             let message = error.to_string();
-            failed(match &variables {
+            let message = match &variables {
                 Ok(variables) => variables.redact(&message),
                 Err(_) => message,
-            })
+            };
+            failed(stopped(message, evicted))
         })?;
         reads.has_others = used.load(Ordering::Relaxed);
         Ok(Manifests {
@@ -108,5 +116,17 @@ impl Kustomizations {
             fetcher: RemoteFetcher::on(Handle::current(), servers, SshConnections::default()),
             used: Arc::clone(used),
         })
+    }
+}
+
+/// Returns the message of a failed build, with the time after which it was stopped for other namespaces. Pure.
+fn stopped(message: String, evicted: Option<Duration>) -> String {
+    match evicted {
+        None => message,
+        Some(after) => format!(
+            "stopped after {}, because other namespaces wait and this one has much slow work: {message}; it is tried again: build less, \
+             use faster key services, or fewer Kustomizations at the same time",
+            GoDuration::from(Duration::from_secs(after.as_secs()))
+        ),
     }
 }
