@@ -158,17 +158,13 @@ impl Cluster {
     }
 
     #[must_use]
-    pub fn tenant(&self) -> &str {
+    pub const fn tenant(&self) -> &Arc<str> {
         &self.tenant
     }
 
     #[must_use]
     pub fn impersonated(&self) -> Option<&str> {
         self.impersonate.as_deref()
-    }
-
-    pub(crate) const fn tenant(&self) -> &Arc<str> {
-        &self.tenant
     }
 
     pub(crate) fn discovery(&self) -> &Discovery {
