@@ -42,7 +42,7 @@ pub struct BatchOptions<'a> {
     /// in `seen` ([`Query::assumes`]).
     pub assumes: Option<&'a [ObjectRef]>,
     /// Fields of existing objects that are left to others. If set, all objects are read before.
-    pub ignored: Option<&'a dyn IgnoredFields>,
+    pub ignored: Option<&'a Arc<dyn IgnoredFields>>,
 }
 
 impl Default for BatchOptions<'_> {
@@ -174,7 +174,7 @@ pub async fn apply_all(
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
-    let adapted = ignored::adapt(owner, (manifests, &refs), &live, options.ignored);
+    let adapted = ignored::adapt((cluster, owner), (manifests, &refs), &live, options.ignored).await?;
     let plan = stages::plan(&refs, options.custom_stage);
     let items: Vec<(Stage, Vec<Item<'_>>)> = plan
         .into_iter()

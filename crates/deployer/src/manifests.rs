@@ -133,7 +133,7 @@ impl<K: ManifestKind> ManifestDeployer<K> {
                 trial: spec.trial,
                 seen: Some(&seen),
                 assumes: past,
-                ignored: draft.rules.ignored.as_deref(),
+                ignored: draft.rules.ignored.as_ref(),
                 ..self.kind.batch()
             },
             store: Some(&store),

@@ -4,18 +4,18 @@ use api::{Fault, Reason, kustomize::KustomizationSpec};
 use cel::EvalError;
 
 use crate::{
-    CelHealth, IgnoreRules, OWNER_LABELS,
+    CelHealth, IgnoreRules, InvalidRule, OWNER_LABELS,
     health::InvalidExpression,
     overlay::{OverlayError, foreign_component},
     variables::invalid_name,
 };
 
-/// Refuses invalid values of fields.
+/// Refuses invalid values of fields, without their expressions and patterns.
 ///
 /// # Errors
 /// A stalling fault that names the field.
 pub fn fields(spec: &KustomizationSpec) -> Result<(), Fault> {
-    cluster_and_ignored(spec)?;
+    cluster(spec)?;
     enums(spec)?;
     labels(spec)
 }
@@ -54,6 +54,20 @@ pub(crate) fn stopped() -> Fault {
     Fault::retry(Reason::InternalError, "the expressions cannot be checked now")
 }
 
+/// Refuses invalid rules of `spec.ignore`. For callers without other tenants: it takes as long as they are.
+///
+/// # Errors
+/// A stalling fault that names the field.
+pub fn ignored(spec: &KustomizationSpec) -> Result<(), Fault> {
+    IgnoreRules::compile(&spec.ignore)
+        .map(drop)
+        .map_err(|error| invalid_ignored(&error))
+}
+
+pub(crate) fn invalid_ignored(error: &InvalidRule) -> Fault {
+    Fault::stall(Reason::InvalidSpec, format!("spec.{error}"))
+}
+
 /// Returns the fault of an invalid expression, in the words of the original.
 #[must_use]
 pub fn terminal(why: &str) -> Fault {
@@ -61,15 +75,14 @@ pub fn terminal(why: &str) -> Fault {
     Fault::stall(Reason::InvalidCELExpression, message)
 }
 
-fn cluster_and_ignored(spec: &KustomizationSpec) -> Result<(), Fault> {
+fn cluster(spec: &KustomizationSpec) -> Result<(), Fault> {
     let access = spec.kube_config.as_ref();
     if access.is_some_and(|access| access.secret.is_some() == access.config_map_ref.is_some()) {
         let message = "spec.kubeConfig: exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef \
                        must be specified";
         return Err(Fault::stall(Reason::InvalidSpec, message));
     }
-    let rules = IgnoreRules::compile(&spec.ignore).map(drop);
-    rules.map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.{error}")))
+    Ok(())
 }
 
 /// Refuses values that an older schema may have let through.

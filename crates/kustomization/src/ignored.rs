@@ -1,17 +1,23 @@
-//! The fields of applied objects that are left to others. Pure.
+//! The fields of applied objects that are left to others.
 
 use std::collections::BTreeMap;
 
-use api::kustomize::{IgnoreRule, ObjectSelector};
+use api::{
+    Fault, Reason,
+    kustomize::{IgnoreRule, ObjectSelector},
+};
 use apply::IgnoredFields;
-use go::regexp::{Regexp, RegexpError};
 use kustomize::{InvalidSelector, LabelSelector};
+use limits::compute;
 use objects::{
-    ObjectRef,
+    Error, ObjectRef,
     ignored::{InvalidPointer, Pointer},
+    jsonpath::{Meter, Pattern, PatternError, Patterns},
     meta,
 };
 use yaml::Value;
+
+use crate::check;
 
 /// A rule that is not valid.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +28,7 @@ pub enum InvalidRule {
     Pattern {
         at: usize,
         field: &'static str,
-        error: RegexpError,
+        error: PatternError,
     },
     #[error("ignore[{at}].target.{field}: {error}")]
     Selector {
@@ -45,27 +51,42 @@ struct Rule {
 
 #[derive(Debug)]
 struct Target {
-    group: Option<Regexp>,
-    version: Option<Regexp>,
-    kind: Option<Regexp>,
-    name: Option<Regexp>,
-    namespace: Option<Regexp>,
+    /// Group, version, kind, name and namespace.
+    identity: [Option<(String, Pattern)>; 5],
     labels: LabelSelector,
     annotations: LabelSelector,
 }
 
 impl IgnoreRules {
-    /// Compiles rules; `None` if there are none.
+    /// Compiles the rules of a Kustomization on a thread of its namespace; `None` if there are none.
     ///
     /// # Errors
-    /// If a pointer, a pattern or a selector is invalid.
+    /// A stalling fault if a pointer, a pattern or a selector is invalid, or the patterns are too large; one that is retried if there is no
+    /// thread.
+    pub async fn compile_for(namespace: &str, rules: &[IgnoreRule]) -> Result<Option<Self>, Fault> {
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let rules = rules.to_vec();
+        let compiled = compute(namespace, move |_| Self::compile(&rules));
+        let missing = || Fault::retry(Reason::InternalError, "the ignore rules cannot be compiled now");
+        let compiled = compiled.await.ok_or_else(missing)?;
+        compiled.map_err(|error| check::invalid_ignored(&error))
+    }
+
+    /// Compiles rules; `None` if there are none. Their patterns have 32 MiB together.
+    ///
+    /// # Errors
+    /// If a pointer, a pattern or a selector is invalid, or the patterns are too large.
     pub fn compile(rules: &[IgnoreRule]) -> Result<Option<Self>, InvalidRule> {
         if rules.is_empty() {
             return Ok(None);
         }
+        let mut memory = Patterns::default();
         let compiled = rules.iter().enumerate().map(|(at, rule)| {
             let paths = rule.paths.iter().map(|path| Pointer::parse(path));
-            let target = rule.target.as_ref().map(|target| Target::compile(at, target));
+            let target = rule.target.as_ref();
+            let target = target.map(|target| Target::compile(at, target, &mut memory));
             Ok(Rule {
                 paths: paths
                     .collect::<Result<_, _>>()
@@ -78,60 +99,81 @@ impl IgnoreRules {
 }
 
 impl IgnoredFields for IgnoreRules {
-    fn of(&self, manifest: &Value, live: &Value) -> Vec<Pointer> {
-        let Ok(reference) = ObjectRef::of(manifest) else {
-            return Vec::new();
-        };
-        let meant = self.0.iter().filter(|rule| {
-            let target = rule.target.as_ref();
-            target.is_none_or(|target| target.fits(&reference, (manifest, live)))
-        });
-        meant.flat_map(|rule| rule.paths.iter().cloned()).collect()
+    fn of(&self, manifest: &Value, live: &Value) -> Result<Vec<Pointer>, Error> {
+        let (reference, mut meter) = (ObjectRef::of(manifest)?, Meter::default());
+        let mut pointers = Vec::new();
+        for rule in &self.0 {
+            let is_meant = match &rule.target {
+                Some(target) => target.fits(&reference, (manifest, live), &mut meter)?,
+                None => true,
+            };
+            if is_meant {
+                pointers.extend(rule.paths.iter().cloned());
+            }
+        }
+        Ok(pointers)
     }
 }
 
 impl Target {
-    fn compile(at: usize, target: &ObjectSelector) -> Result<Self, InvalidRule> {
-        let pattern = |field, text: &Option<String>| {
-            let text = text.as_deref().filter(|text| !text.is_empty());
-            let compiled = text.map(|text| Regexp::compile(&format!("^(?:{text})$")));
-            compiled
-                .transpose()
-                .map_err(|error| InvalidRule::Pattern { at, field, error })
+    fn compile(at: usize, target: &ObjectSelector, memory: &mut Patterns) -> Result<Self, InvalidRule> {
+        let mut pattern = |field, text: &Option<String>| {
+            let Some(text) = text.as_deref().filter(|text| !text.is_empty()) else {
+                return Ok(None);
+            };
+            let compiled = memory.compile(&format!("^(?:{text})$"));
+            let compiled = compiled.map_err(|error| InvalidRule::Pattern { at, field, error })?;
+            Ok(Some((text.to_owned(), compiled)))
         };
         let selector = |field, text: &Option<String>| {
             let parsed = LabelSelector::parse(text.as_deref().unwrap_or_default());
             parsed.map_err(|error| InvalidRule::Selector { at, field, error })
         };
         Ok(Self {
-            group: pattern("group", &target.group)?,
-            version: pattern("version", &target.version)?,
-            kind: pattern("kind", &target.kind)?,
-            name: pattern("name", &target.name)?,
-            namespace: pattern("namespace", &target.namespace)?,
+            identity: [
+                pattern("group", &target.group)?,
+                pattern("version", &target.version)?,
+                pattern("kind", &target.kind)?,
+                pattern("name", &target.name)?,
+                pattern("namespace", &target.namespace)?,
+            ],
             labels: selector("labelSelector", &target.label_selector)?,
             annotations: selector("annotationSelector", &target.annotation_selector)?,
         })
     }
 
-    /// Returns true if an object is selected. Its labels and annotations are those that it has after an apply, as in the original.
-    fn fits(&self, reference: &ObjectRef, (manifest, live): (&Value, &Value)) -> bool {
-        let namespace = reference.namespace.as_deref().unwrap_or_default();
-        let identity = [
-            (&self.group, reference.group.as_str()),
-            (&self.version, &reference.version),
-            (&self.kind, &reference.kind),
-            (&self.name, &reference.name),
-            (&self.namespace, namespace),
+    /// Returns true if an object is selected. Its labels and annotations are those that it has after an apply, as in the original. Fails when
+    /// the patterns search too much text.
+    fn fits(
+        &self,
+        reference: &ObjectRef,
+        (manifest, live): (&Value, &Value),
+        meter: &mut Meter,
+    ) -> Result<bool, Error> {
+        let texts = [
+            reference.group.as_str(),
+            &reference.version,
+            &reference.kind,
+            &reference.name,
+            reference.namespace.as_deref().unwrap_or_default(),
         ];
-        let is_meant =
-            |(pattern, text): (&Option<Regexp>, &str)| pattern.as_ref().is_none_or(|one| one.is_match(text));
+        for (pattern, text) in self.identity.iter().zip(texts) {
+            let Some((source, pattern)) = pattern else {
+                continue;
+            };
+            let found = pattern.is_match(text, meter).map_err(|reason| Error::Pattern {
+                origin: "spec.ignore[].target".to_owned(),
+                pattern: source.clone(),
+                reason: reason.to_string(),
+            });
+            if !found? {
+                return Ok(false);
+            }
+        }
         let selects = |selector: &LabelSelector, field: &str| {
             selector.is_empty() || selector.fits(&strings(field, [live, manifest]))
         };
-        identity.into_iter().all(is_meant)
-            && selects(&self.labels, "labels")
-            && selects(&self.annotations, "annotations")
+        Ok(selects(&self.labels, "labels") && selects(&self.annotations, "annotations"))
     }
 }
 
@@ -173,6 +215,7 @@ mod tests {
                 &object(json!({ "app": "shop" })),
                 &object(json!({ "app": "x", "team": "t" })),
             )
+            .unwrap()
             .len()
     }
 
@@ -196,6 +239,40 @@ mod tests {
         ] {
             assert_eq!(ignored(target.clone()), if meant { 2 } else { 0 }, "{target}");
         }
+    }
+
+    #[test]
+    fn patterns_of_all_rules_share_their_memory_and_their_work() {
+        let rules = |count: usize, name: &str| {
+            let rule = |_| json!({ "paths": ["/spec"], "target": { "name": name } });
+            compile((0..count).map(rule).collect())
+        };
+        let refused = rules(2_000, "(a|b){1000}x?").unwrap_err().to_string();
+        assert!(refused.contains("too many"), "{refused}");
+        let rules = rules(100, "(a?){3000}b").unwrap().unwrap();
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a".repeat(100_000) },
+        });
+        let object = Value::from_json(object);
+        let refused = rules.of(&object, &object).unwrap_err().to_string();
+        assert!(refused.contains("too much text"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn rules_are_compiled_on_another_thread_and_invalid_ones_stall() {
+        let rules: Vec<IgnoreRule> =
+            serde_json::from_value(json!([{ "paths": ["/a"] }, { "paths": ["a.b"] }])).unwrap();
+        let mut compiled = Box::pin(IgnoreRules::compile_for("apps", &rules));
+        assert!(futures::FutureExt::now_or_never(&mut compiled).is_none());
+        let fault = compiled.await.unwrap_err();
+        assert_eq!(
+            (fault.class, fault.reason),
+            (api::Class::Stall, Reason::InvalidSpec)
+        );
+        assert_eq!(
+            fault.message,
+            "spec.ignore[1].paths: \"a.b\" is not a JSON pointer: it has to begin with '/', as in '/spec/replicas'"
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct CompiledRules {
     /// The checks of health of deployed objects.
     pub health: Option<Box<dyn CustomHealth>>,
     /// The fields of applied objects that are left to others.
-    pub ignored: Option<Box<dyn IgnoredFields>>,
+    pub ignored: Option<Arc<dyn IgnoredFields>>,
 }
 
 impl std::fmt::Debug for CompiledRules {

@@ -193,20 +193,18 @@ impl ManifestKind for Kustomizations {
             _ => fault,
         })?;
         let spec = &pass.object.spec;
-        // Invalid rules were refused before.
-        let ignored = IgnoreRules::compile(&spec.ignore).ok().flatten();
-        let health = match spec.health_check_exprs.as_slice() {
-            [] => None,
-            checks => {
-                pass.slot
-                    .waiting(CelHealth::compile(pass.namespace, checks))
-                    .await?
-            }
+        if spec.health_check_exprs.is_empty() && spec.ignore.is_empty() {
+            return Ok(CompiledRules::default());
+        }
+        let compiled = async {
+            let ignored = IgnoreRules::compile_for(pass.namespace, &spec.ignore).await?;
+            let health = CelHealth::compile(pass.namespace, &spec.health_check_exprs).await?;
+            Ok(CompiledRules {
+                health: health.map(|health| Box::new(health) as _),
+                ignored: ignored.map(|rules| Arc::new(rules) as _),
+            })
         };
-        Ok(CompiledRules {
-            health: health.map(|health| Box::new(health) as _),
-            ignored: ignored.map(|rules| Box::new(rules) as _),
-        })
+        pass.slot.waiting(compiled).await
     }
 
     fn revision(source: &SourceArtifact) -> &str {

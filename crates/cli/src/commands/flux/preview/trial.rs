@@ -1,6 +1,6 @@
 //! Trying to apply the objects of a Kustomization: a dry run, as its controller would apply them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use apply::{
@@ -132,6 +132,7 @@ impl<'a> Trial<'a> {
     async fn outcomes(&self, manifests: &[Value]) -> Result<HashMap<ObjectId, ObjectOutcome>> {
         let spec = &self.subject.spec;
         let rules = IgnoreRules::compile(&spec.ignore).context("spec")?;
+        let rules = rules.map(|rules| Arc::new(rules) as Arc<dyn IgnoredFields>);
         let options = BatchOptions {
             session: SessionOptions {
                 dry_run: true,
@@ -139,7 +140,7 @@ impl<'a> Trial<'a> {
                 recreate_immutable: spec.force,
                 ..SessionOptions::default()
             },
-            ignored: rules.as_ref().map(|rules| rules as &dyn IgnoredFields),
+            ignored: rules.as_ref(),
             ..BatchOptions::default()
         };
         let tried = apply_all(self.cluster, &self.owner, manifests, options).await?;

@@ -98,13 +98,6 @@ fn valid_specs_pass() {
 fn invalid_and_unsupported_fields_are_refused_by_name() {
     for (field, value, reason, message) in [
         (
-            "ignore",
-            json!([{ "paths": ["/spec/replicas"] }, { "paths": ["spec.replicas"] }]),
-            Reason::InvalidSpec,
-            "spec.ignore[1].paths: \"spec.replicas\" is not a JSON pointer: it has to begin with '/', as in \
-             '/spec/replicas'",
-        ),
-        (
             "kubeConfig",
             json!({ "configMapRef": { "name": "a" }, "secretRef": { "name": "a" } }),
             Reason::InvalidSpec,

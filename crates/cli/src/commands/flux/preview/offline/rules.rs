@@ -114,6 +114,7 @@ impl Findings {
 
     fn kustomization(&mut self, spec: &KustomizationSpec) {
         self.fault(check::fields(spec));
+        self.fault(check::ignored(spec));
         self.fault(check::build(spec));
         self.fault(check::health_checks(spec));
         self.dependencies(&spec.depends_on);
