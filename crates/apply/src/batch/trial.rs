@@ -1,6 +1,6 @@
 //! A dry run of all objects of a stage before any of them is written.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt as _;
 
@@ -53,8 +53,10 @@ async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
     };
     let refused = match apply(session.cluster, owner, attempt, flags).await {
         Ok(applied) => {
-            let live = live.filter(|live| !takes_over && is_same(owner, manifest, live, &applied.object));
-            return live.map(|live| outcome(reference, Ok(Action::Unchanged), Some(live)));
+            let live = live.filter(|_| !takes_over)?;
+            let applied = Arc::new(applied.object);
+            let is_same = is_same(session, manifest, Arc::clone(&live), &applied).await;
+            return is_same.then(|| outcome(reference, Ok(Action::Unchanged), Some(live)));
         }
         Err(error) => error,
     };
