@@ -114,7 +114,12 @@ impl Build {
         kustomize::build_each(&files, &self.dir, &options, &budget, |one| built.push(one.object))?;
         for object in &mut built {
             check(object)?;
-            let made = self.finished(std::mem::take(object), decryptor.as_ref(), &substitution, &budget)?;
+            let made = self.finished(
+                std::mem::take(object),
+                decryptor.as_ref(),
+                substitution.as_ref(),
+                &budget,
+            )?;
             *object = made;
         }
         Ok(built)
@@ -124,7 +129,7 @@ impl Build {
         &self,
         object: Value,
         decryptor: Option<&Decryptor<'_>>,
-        substitution: &Option<Result<Substitution<'_>, String>>,
+        substitution: Option<&Result<Substitution<'_>, String>>,
         budget: &Budget,
     ) -> Result<Value, BuildError> {
         let object = match decryptor {

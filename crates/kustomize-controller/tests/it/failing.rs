@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::fixture::{Fixture, condition, map};
+use crate::fixture::{Fixture, condition, map, status};
 
 /// A37: errors of a build name the file or the field.
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +97,10 @@ async fn invalid_objects_stall() -> Result<()> {
         fixture.deploy(name, spec).await?;
         let stalled = fixture.ready(name, "False", reason).await?;
         assert_eq!(condition(&stalled, "Stalled")["reason"], reason, "{name}");
+        if reason == "InvalidCELExpression" {
+            let observed = status(&stalled).observed_generation;
+            assert_eq!(observed, stalled.metadata.generation, "{name}");
+        }
     }
     Ok(())
 }
