@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use apply::{HealthRules, Labels, Membership, Owner, Proof};
 use kluctl::annotations as names;
-use objects::{Managers, Marker, Vocabulary, takeover::Takeover, vocabulary::ConflictNames};
+use objects::{
+    Managers, Marker, Vocabulary, fixup::RepairedKinds, takeover::Takeover, vocabulary::ConflictNames,
+};
 
 use super::discriminator;
 
@@ -67,6 +69,9 @@ pub(crate) fn owner(discriminator: Option<&str>) -> Owner {
         overridden: OVERRIDDEN,
         takeover: Takeover::default(),
         health: HealthRules::Readiness,
+        repaired: RepairedKinds::Any,
+        // Objects that must not be deleted are not replaced by deletion either.
+        recreates_undeleted: false,
     }
 }
 
