@@ -1,10 +1,12 @@
 //! Events: a Kubernetes Event on the object, and a POST to the notification-controller.
 //!
-//! Recording never waits: each destination has a bounded queue and a task. Kubernetes Events that exceed the queue are dropped and counted.
+//! Recording never waits: each destination has a bounded queue, which namespaces share fairly, and a task. Kubernetes Events that exceed the
+//! queue are dropped and counted.
 //! Events for the notification-controller wait until it acknowledges them; an object whose event waits for long gets an annotation, by
 //! which a later process knows that its state is still to be announced.
 
 mod aggregate;
+mod bounds;
 mod draft;
 mod inbox;
 mod mark;
@@ -15,10 +17,9 @@ mod sender;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use api::{Event, annotation};
+use api::Event;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, api::ApiResource};
-use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
@@ -33,15 +34,12 @@ use sender::Sender;
 pub use draft::{EventDraft, Severity};
 pub(crate) use mark::repeated;
 
-const QUEUE: usize = 512;
-
 #[derive(Debug, Clone)]
 pub struct Recorder {
     controller: Arc<str>,
     instance: Arc<str>,
-    kubernetes: mpsc::Sender<RecordedEvent>,
+    kubernetes: Arc<Inbox>,
     outbox: Option<Arc<Outbox>>,
-    metrics: Metrics,
 }
 
 #[derive(Debug)]
@@ -78,30 +76,28 @@ impl Recorder {
         metrics: Metrics,
     ) -> Result<(Self, Flush), Error> {
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
-        let (kubernetes, recorded) = mpsc::channel(QUEUE);
         let outbox = match parse_address(&posts.events_addr)? {
             None => None,
             Some(url) => {
                 let outbox = Arc::new(Outbox::new(metrics.clone()));
-                let sender = Sender {
-                    poster: Poster::new(url, posts.events_token_file.clone())?,
-                    marks: Marks::new(client.clone(), controller),
-                    outbox: Arc::clone(&outbox),
-                    end: end.clone(),
-                    metrics: metrics.clone(),
-                    failures: 0,
-                };
-                tasks.spawn(sender.run());
+                let poster = Poster::new(url, posts.events_token_file.clone())?;
+                let sender = Sender::new(poster, Arc::clone(&outbox), end.clone(), metrics.clone());
+                let sent = CancellationToken::new();
+                let marks = Marks::new(client.clone(), controller);
+                tasks.spawn(marks.run(Arc::clone(&outbox), sent.clone()));
+                tasks.spawn(async move {
+                    let _sent = sent.drop_guard();
+                    sender.run().await;
+                });
                 Some(outbox)
             }
         };
+        let kubernetes = Arc::new(Inbox::new(metrics.clone()));
         tasks.spawn(aggregate::write_events(
             client,
-            Inbox {
-                receiver: recorded,
-                end: end.clone(),
-            },
-            metrics.clone(),
+            Arc::clone(&kubernetes),
+            end.clone(),
+            metrics,
         ));
         tasks.close();
         let recorder = Self {
@@ -109,7 +105,6 @@ impl Recorder {
             instance: instance.into(),
             kubernetes,
             outbox: outbox.clone(),
-            metrics,
         };
         Ok((recorder, Flush { tasks, end, outbox }))
     }
@@ -154,9 +149,7 @@ impl Recorder {
             recorded = RecordedEvent::joined(recorded).into_iter().collect();
         }
         for one in recorded {
-            if self.kubernetes.try_send(one).is_err() {
-                self.metrics.event_dropped("kubernetes");
-            }
+            self.kubernetes.push(one);
         }
     }
 
@@ -186,7 +179,7 @@ impl Recorder {
     }
 }
 
-/// Returns the event: annotations of the object overwrite metadata of the controller.
+/// Returns the event: annotations of the object overwrite metadata of the controller, as far as [`bounds::annotations`] takes them.
 fn event(
     controller: &str,
     instance: &str,
@@ -195,10 +188,7 @@ fn event(
     draft: EventDraft,
 ) -> Event {
     let mut metadata = draft.metadata;
-    let users = annotations
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| key.starts_with(annotation::EVENT_PREFIX));
+    let users = bounds::annotations(annotations);
     metadata.extend(users.map(|(key, value)| (key.clone(), value.clone())));
     Event {
         involved_object: object,

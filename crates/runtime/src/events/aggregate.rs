@@ -1,9 +1,9 @@
 //! Kubernetes Events: a repeated event within the window increments the count of the existing Event.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     hash::{BuildHasher as _, RandomState},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -15,12 +15,15 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
+use limits::FairQueue;
+use tokio_util::sync::CancellationToken;
 
 use super::{draft::Severity, inbox::Inbox};
 use crate::metrics::Metrics;
 
 const WINDOW: Duration = Duration::from_secs(600);
-const REMEMBERED: usize = 1024;
+/// Maximum number of events that are remembered. Beyond it, the namespace with the most loses its oldest.
+const REMEMBERED: u64 = 1024;
 /// Maximum length of the object's name in the name of an Event, which has 253 characters and a suffix of 17.
 const LONGEST_NAME: usize = 236;
 /// Maximum length of a message; the API server refuses longer ones.
@@ -69,15 +72,23 @@ pub(crate) enum Write {
     },
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Aggregator {
     known: HashMap<Fingerprint, (u64, i32, Instant)>,
-    order: VecDeque<Fingerprint>,
+    order: FairQueue<Fingerprint>,
     last_suffix: u64,
 }
 
 impl Aggregator {
-    pub(crate) fn record(&mut self, event: Fingerprint, suffix: u64, now: Instant) -> Write {
+    pub(crate) fn new() -> Self {
+        Self {
+            known: HashMap::new(),
+            order: FairQueue::new(REMEMBERED),
+            last_suffix: 0,
+        }
+    }
+
+    pub(crate) fn record(&mut self, namespace: &str, event: Fingerprint, suffix: u64, now: Instant) -> Write {
         if let Some((suffix, count, last)) = self.known.get_mut(&event)
             && now.saturating_duration_since(*last) < WINDOW
         {
@@ -89,12 +100,10 @@ impl Aggregator {
             };
         }
         if self.known.insert(event, (suffix, 1, now)).is_none() {
-            self.order.push_back(event);
+            self.order.push(namespace, event, 1);
         }
-        while self.order.len() > REMEMBERED {
-            if let Some(oldest) = self.order.pop_front() {
-                self.known.remove(&oldest);
-            }
+        while let Some(oldest) = self.order.evict() {
+            self.known.remove(&oldest);
         }
         Write::Create
     }
@@ -107,9 +116,9 @@ impl Aggregator {
         self.last_suffix
     }
 
-    pub(crate) fn forget(&mut self, event: Fingerprint) {
+    pub(crate) fn forget(&mut self, namespace: &str, event: Fingerprint) {
         self.known.remove(&event);
-        self.order.retain(|each| *each != event);
+        self.order.remove(namespace, |each| *each == event);
     }
 }
 
@@ -124,9 +133,14 @@ fn fingerprint(recorded: &RecordedEvent) -> Fingerprint {
     )))
 }
 
-pub(super) async fn write_events(client: Client, mut inbox: Inbox<RecordedEvent>, metrics: Metrics) {
-    let mut aggregator = Aggregator::default();
-    while let Some(recorded) = inbox.next().await {
+pub(super) async fn write_events(
+    client: Client,
+    inbox: Arc<Inbox>,
+    end: CancellationToken,
+    metrics: Metrics,
+) {
+    let mut aggregator = Aggregator::new();
+    while let Some(recorded) = inbox.next(&end).await {
         if let Err(error) = write(&client, &mut aggregator, &recorded).await {
             metrics.event_dropped("kubernetes");
             if !crate::client::is_not_leader(&error) {
@@ -145,8 +159,10 @@ async fn write(
     let object = &recorded.event.involved_object;
     let name = |suffix| event_name(object.name.as_deref().unwrap_or("unnamed"), suffix);
     let suffix = aggregator.suffix(SystemTime::now());
-    let api = Api::<Event>::namespaced(client.clone(), object.namespace.as_deref().unwrap_or("default"));
-    if let Write::Repeat { suffix: first, count } = aggregator.record(same, suffix, Instant::now()) {
+    let namespace = object.namespace.as_deref().unwrap_or("default");
+    let api = Api::<Event>::namespaced(client.clone(), namespace);
+    if let Write::Repeat { suffix: first, count } = aggregator.record(namespace, same, suffix, Instant::now())
+    {
         let patch = serde_json::json!({ "count": count, "lastTimestamp": recorded.event.timestamp });
         match api
             .patch(&name(first), &PatchParams::default(), &Patch::Merge(patch))
@@ -154,16 +170,16 @@ async fn write(
         {
             Ok(_) => return Ok(()),
             // Events are kept for an hour only, and a namespace may have gone and come back.
-            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(same),
+            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(namespace, same),
             Err(error) => return Err(error),
         }
-        aggregator.record(same, suffix, Instant::now());
+        aggregator.record(namespace, same, suffix, Instant::now());
     }
     let result = api
         .create(&PostParams::default(), &kubernetes(recorded, &name(suffix)))
         .await;
     if result.is_err() {
-        aggregator.forget(same);
+        aggregator.forget(namespace, same);
     }
     result.map(|_| ())
 }
@@ -273,33 +289,48 @@ mod tests {
     #[test]
     fn aggregator_counts_repeats_within_the_window() {
         let now = Instant::now();
-        let mut aggregator = Aggregator::default();
-        assert_eq!(aggregator.record(same("a"), 1, now), Write::Create);
+        let mut aggregator = Aggregator::new();
+        assert_eq!(aggregator.record("team", same("a"), 1, now), Write::Create);
         let again = |count| Write::Repeat { suffix: 1, count };
-        assert_eq!(aggregator.record(same("a"), 2, now + WINDOW / 2), again(2));
-        assert_eq!(aggregator.record(same("a"), 3, now + WINDOW), again(3));
-        assert_eq!(aggregator.record(same("b"), 1, now + WINDOW), Write::Create);
-        assert_eq!(aggregator.record(same("a"), 4, now + WINDOW * 3), Write::Create);
-        aggregator.forget(same("b"));
-        assert_eq!(aggregator.record(same("b"), 2, now + WINDOW), Write::Create);
+        assert_eq!(
+            aggregator.record("team", same("a"), 2, now + WINDOW / 2),
+            again(2)
+        );
+        assert_eq!(aggregator.record("team", same("a"), 3, now + WINDOW), again(3));
+        assert_eq!(
+            aggregator.record("team", same("b"), 1, now + WINDOW),
+            Write::Create
+        );
+        assert_eq!(
+            aggregator.record("team", same("a"), 4, now + WINDOW * 3),
+            Write::Create
+        );
+        aggregator.forget("team", same("b"));
+        assert_eq!(
+            aggregator.record("team", same("b"), 2, now + WINDOW),
+            Write::Create
+        );
     }
 
     #[test]
     fn aggregator_remembers_a_bounded_number_of_events() {
         let now = Instant::now();
-        let mut aggregator = Aggregator::default();
+        let mut aggregator = Aggregator::new();
+        aggregator.record("victim", same("victim"), 1, now);
         for number in 0..REMEMBERED * 3 {
-            aggregator.record(same(&number.to_string()), 1, now);
+            aggregator.record("team", same(&number.to_string()), 1, now);
         }
+        assert_eq!((aggregator.known.len(), aggregator.order.len()), (1024, 1024));
         assert_eq!(
-            (aggregator.known.len(), aggregator.order.len()),
-            (REMEMBERED, REMEMBERED)
+            aggregator.record("victim", same("victim"), 2, now),
+            Write::Repeat { suffix: 1, count: 2 },
+            "events of one namespace displace none of another"
         );
     }
 
     #[test]
     fn names_of_events_have_the_order_of_time() {
-        let mut aggregator = Aggregator::default();
+        let mut aggregator = Aggregator::new();
         let now = SystemTime::UNIX_EPOCH + Duration::from_nanos(0x17f0_0000_0000_0000);
         let times = [
             now,

@@ -3,7 +3,7 @@
 //! Its value is never read, so that a user who may annotate an object cannot make a controller report a false event: a later process
 //! reports the status of the object ([`repeated`]).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use api::{Event, Reason, annotation, condition_type};
 use futures::{StreamExt as _, stream};
@@ -12,20 +12,22 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     draft::{EventDraft, Severity},
     outbox::Outbox,
-    pending::{Mark, Waiting},
+    pending::{Mark, MarkChange},
 };
 use crate::{
-    client::{describe, is_not_leader},
+    client::is_not_leader,
     work::{RequestError, with_timeout},
 };
 
 const CONCURRENCY: usize = 8;
 
-/// Sets and removes the annotation, with the controller's own rights and as its field manager.
+/// The task that sets and removes the annotation, with the controller's own rights and as its field manager. It is not the sender:
+/// marking the objects of a namespace must not delay the events of others.
 pub(super) struct Marks {
     client: Client,
     manager: String,
@@ -39,42 +41,42 @@ impl Marks {
         }
     }
 
-    /// Marks all objects with waiting events that have no mark yet. The next call tries failed ones again.
-    pub(super) async fn set(&self, outbox: &Outbox) {
-        stream::iter(outbox.unmarked())
-            .for_each_concurrent(CONCURRENCY, |waiting| async move {
-                let text = content(&waiting.event).to_string();
-                let mark = match self.patch(&waiting, Some(&text)).await {
-                    Ok(()) => Mark::Set,
-                    Err(RequestError::Timeout) => return,
-                    Err(RequestError::Api(error)) if is_lasting(&error) => Mark::Impossible,
-                    Err(RequestError::Api(error)) => {
-                        tracing::debug!(error = %describe(&error), "cannot mark an object with a pending event");
-                        return;
-                    }
-                };
-                outbox.set_mark(&waiting.event.involved_object, mark);
-            })
-            .await;
-    }
-
-    /// Removes the mark of an object. If that fails, a later pass over the object announces it again, and removes it.
-    pub(super) async fn remove(&self, waiting: &Waiting) {
-        match self.patch(waiting, None).await {
-            Ok(()) | Err(RequestError::Timeout) => {}
-            Err(RequestError::Api(error)) => {
-                tracing::debug!(error = %describe(&error), "cannot remove the mark of a pending event");
+    /// Changes marks until the sender has ended, and then those of all objects with waiting events. A change that failed is tried again at
+    /// the next one.
+    pub(super) async fn run(self, outbox: Arc<Outbox>, sent: CancellationToken) {
+        loop {
+            let is_end = sent.is_cancelled();
+            let changes = stream::iter(outbox.mark_changes(is_end));
+            changes
+                .for_each_concurrent(CONCURRENCY, |change| self.apply(change, &outbox))
+                .await;
+            if is_end {
+                return;
             }
+            sent.run_until_cancelled(outbox.marks_due()).await;
         }
     }
 
-    async fn patch(&self, waiting: &Waiting, text: Option<&str>) -> Result<(), RequestError> {
-        let object = &waiting.event.involved_object;
+    /// Sets or removes a mark. If a removal fails, a later pass over the object announces it again, and removes it.
+    async fn apply(&self, change: MarkChange, outbox: &Outbox) {
+        let mark = match (self.patch(&change).await, &change.text) {
+            (Ok(()), Some(_)) => Mark::Set,
+            (Ok(()), None) => Mark::Missing,
+            (Err(RequestError::Api(error)), Some(_)) if is_lasting(&error) => Mark::Impossible,
+            (Err(error), _) => {
+                return tracing::debug!(%error, "cannot change the mark of an object with a pending event");
+            }
+        };
+        outbox.changed_mark(change, mark);
+    }
+
+    async fn patch(&self, change: &MarkChange) -> Result<(), RequestError> {
+        let object = &change.object;
         let (client, namespace) = (
             self.client.clone(),
             object.namespace.as_deref().unwrap_or_default(),
         );
-        let api = Api::<DynamicObject>::namespaced_with(client, namespace, &waiting.resource);
+        let api = Api::<DynamicObject>::namespaced_with(client, namespace, &change.resource);
         let params = PatchParams {
             field_manager: Some(self.manager.clone()),
             ..PatchParams::default()
@@ -82,7 +84,7 @@ impl Marks {
         let patch = json!({ "metadata": {
             // Another object of the same name has other events: the API server refuses a wrong UID.
             "uid": object.uid,
-            "annotations": { annotation::EVENT_PENDING: text },
+            "annotations": { annotation::EVENT_PENDING: change.text },
         }});
         let name = object.name.as_deref().unwrap_or_default();
         with_timeout(api.patch_metadata(name, &params, &Patch::Merge(patch)))
@@ -97,7 +99,7 @@ fn is_lasting(error: &kube::Error) -> bool {
 }
 
 /// Returns the value of the annotation, which is for people only.
-fn content(event: &Event) -> Value {
+pub(super) fn content(event: &Event) -> Value {
     json!({ "reason": event.reason, "severity": event.severity, "since": event.timestamp })
 }
 

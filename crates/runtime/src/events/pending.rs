@@ -1,20 +1,39 @@
 //! The events that the notification-controller has not acknowledged yet. Pure.
 
-use std::collections::{HashMap, VecDeque};
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::Event;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ApiResource;
+use limits::{FairQueue, NextItem};
 
-/// Maximum number of waiting events; an object with a mark is announced without one.
-pub(super) const CAPACITY: usize = 512;
-/// Number of failures of one event, each right after another event was accepted, after which it is given up.
+use super::{
+    bounds::{CAPACITY, cost},
+    mark::content,
+};
+
+/// Number of failures of one event, each right after another event of its namespace was accepted, after which it is given up.
 const STRIKES: u8 = 10;
+/// Backoff after the first and later failures in a row, as in the original; the last one repeats.
+const PAUSES: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(30),
+];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Waiting {
     pub(super) id: u64,
-    pub(super) event: Event,
+    pub(super) event: Arc<Event>,
     pub(super) resource: ApiResource,
     strikes: u8,
 }
@@ -34,66 +53,128 @@ struct Object {
     mark: Mark,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Added {
-    Queued,
-    /// Another event was evicted, and its object announces itself later: it has a mark.
-    Deferred,
-    Dropped,
+/// A change of the mark of an object.
+#[derive(Debug, Clone)]
+pub(super) struct MarkChange {
+    pub(super) object: ObjectReference,
+    pub(super) resource: ApiResource,
+    /// Value of the annotation; `None` removes it.
+    pub(super) text: Option<String>,
 }
 
-/// The waiting events, the next one first. Events of one object stay in order.
-#[derive(Debug, Default)]
+/// The notification-controller as the last attempts found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Answers,
+    Outage,
+    /// Its name doesn't exist, so that nobody misses an event.
+    Nobody,
+}
+
+/// The consequence of a failure for the events of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BackOff {
+    First,
+    Again,
+    /// The event failed too often while others of its namespace were accepted.
+    GivenUp,
+}
+
+/// The waiting events. Namespaces take turns; events of one object stay in order.
+#[derive(Debug)]
 pub(super) struct Pending {
-    waiting: VecDeque<Waiting>,
+    queue: FairQueue<Waiting>,
     objects: HashMap<String, Object>,
+    /// Number of failures in a row of the namespaces that are paused.
+    failures: HashMap<String, usize>,
+    /// Removals of the marks of objects without waiting events.
+    removals: HashMap<String, MarkChange>,
+    reach: Reach,
     last: u64,
 }
 
-impl Pending {
-    /// Adds an event; `is_marked` is true if its object has a mark. If the queue is full, the oldest event that a later one of its object
-    /// follows is evicted, or else the oldest one.
-    pub(super) fn push(&mut self, event: Event, resource: ApiResource, is_marked: bool) -> Added {
-        let added = match self.waiting.len() < CAPACITY {
-            true => Added::Queued,
-            false => self.evict_one(),
-        };
-        self.last += 1;
-        let found = if is_marked { Mark::Set } else { Mark::Missing };
-        let object = self.objects.entry(key(&event.involved_object)).or_insert(Object {
-            events: 0,
-            mark: found,
-        });
-        object.events += 1;
-        if is_marked {
-            object.mark = Mark::Set;
-        }
-        self.waiting.push_back(Waiting {
-            id: self.last,
-            event,
-            resource,
-            strikes: 0,
-        });
-        added
+impl Waiting {
+    pub(super) fn namespace(&self) -> &str {
+        namespace(&self.event.involved_object)
     }
 
-    fn evict_one(&mut self) -> Added {
-        let is_followed = |each: &Waiting| {
-            let object = self.objects.get(&key(&each.event.involved_object));
-            object.is_some_and(|object| object.events > 1)
-        };
-        let position = self.waiting.iter().position(is_followed).unwrap_or_default();
-        let Some(gone) = self.waiting.remove(position) else {
-            return Added::Queued;
-        };
-        match self.removed(&gone) {
-            Some(Mark::Set) => Added::Deferred,
-            _ => Added::Dropped,
+    fn change(&self, text: Option<String>) -> MarkChange {
+        MarkChange {
+            object: self.event.involved_object.clone(),
+            resource: self.resource.clone(),
+            text,
         }
+    }
+}
+
+/// Returns the backoff after a failure that follows `failures` others.
+pub(super) fn backoff(failures: usize) -> Duration {
+    let pause = PAUSES.get(failures).or(PAUSES.last());
+    pause.copied().unwrap_or_default()
+}
+
+impl Pending {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: FairQueue::new(CAPACITY),
+            objects: HashMap::new(),
+            failures: HashMap::new(),
+            removals: HashMap::new(),
+            reach: Reach::Answers,
+            last: 0,
+        }
+    }
+
+    /// Adds an event; `is_marked` is true if its object has a mark. Beyond the capacity, events of the namespace with the most are evicted,
+    /// first those that a later one of their object follows, and then the oldest. Returns the number of evicted events that no mark
+    /// announces later.
+    pub(super) fn push(&mut self, event: Event, resource: ApiResource, is_marked: bool) -> usize {
+        self.last += 1;
+        let key = key(&event.involved_object);
+        let was_marked = self.removals.remove(&key).is_some();
+        let object = self.objects.entry(key).or_insert(Object {
+            events: 0,
+            mark: Mark::Missing,
+        });
+        object.events += 1;
+        if is_marked || was_marked {
+            object.mark = Mark::Set;
+        }
+        let cost = cost(&event);
+        let waiting = Waiting {
+            id: self.last,
+            event: Arc::new(event),
+            resource,
+            strikes: 0,
+        };
+        let namespace = waiting.namespace().to_owned();
+        self.queue.push(&namespace, waiting, cost);
+        self.evict()
+    }
+
+    fn evict(&mut self) -> usize {
+        let mut lost = 0;
+        while let Some(namespace) = self.queue.overfull() {
+            let is_followed = |each: &Waiting| {
+                let object = self.objects.get(&key(&each.event.involved_object));
+                object.is_some_and(|object| object.events > 1)
+            };
+            let followed = self.queue.items(&namespace).find(|each| is_followed(each));
+            let id = followed.map(|each| each.id);
+            let is_wanted = |each: &Waiting| id.is_none_or(|id| each.id == id);
+            let Some(gone) = self.queue.remove(&namespace, is_wanted) else {
+                break;
+            };
+            lost += usize::from(self.removed(&gone) != Some(Mark::Set));
+        }
+        lost
     }
 
     /// Counts a removed event; returns the mark of its object if it was the last one of it.
     fn removed(&mut self, gone: &Waiting) -> Option<Mark> {
+        if !self.queue.has(gone.namespace()) {
+            self.failures.remove(gone.namespace());
+        }
         let key = key(&gone.event.involved_object);
         let object = self.objects.get_mut(&key)?;
         object.events = object.events.saturating_sub(1);
@@ -103,67 +184,122 @@ impl Pending {
         self.objects.remove(&key).map(|object| object.mark)
     }
 
-    pub(super) fn first(&self) -> Option<&Waiting> {
-        self.waiting.front()
+    pub(super) fn next(&self, now: Instant) -> NextItem<&Waiting> {
+        self.queue.next(now)
     }
 
-    /// Removes an event that was acknowledged or given up; returns it if the mark of its object has to go, too.
-    pub(super) fn remove(&mut self, id: u64) -> Option<Waiting> {
-        let position = self.waiting.iter().position(|each| each.id == id)?;
-        let gone = self.waiting.remove(position)?;
-        (self.removed(&gone) == Some(Mark::Set)).then_some(gone)
-    }
-
-    /// Moves the events of an object behind all others, after a failure of the first one. `is_strike` is true if the receiver had accepted
-    /// another event just before. Returns false if the event has failed too often like that.
-    pub(super) fn defer(&mut self, id: u64, is_strike: bool) -> bool {
-        let Some(failed) = self.waiting.iter_mut().find(|each| each.id == id) else {
-            return true;
-        };
-        failed.strikes = failed.strikes.saturating_add(u8::from(is_strike));
-        if failed.strikes >= STRIKES {
-            return false;
+    /// Removes an event that was acknowledged or given up.
+    pub(super) fn finish(&mut self, waiting: &Waiting) {
+        self.failures.remove(waiting.namespace());
+        self.queue.end_turn(waiting.namespace());
+        let gone = self
+            .queue
+            .remove(waiting.namespace(), |each| each.id == waiting.id);
+        if gone.is_some_and(|gone| self.removed(&gone) == Some(Mark::Set)) {
+            let object = key(&waiting.event.involved_object);
+            self.removals.insert(object, waiting.change(None));
         }
-        let object = key(&failed.event.involved_object);
-        let (own, others) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|each| key(&each.event.involved_object) == object);
-        self.waiting = others;
-        self.waiting.extend(own);
-        true
+    }
+
+    /// Ends the turn of an event that failed, and moves the events of its object behind the others of its namespace.
+    pub(super) fn postpone(&mut self, waiting: &Waiting) {
+        let object = key(&waiting.event.involved_object);
+        let namespace = waiting.namespace();
+        self.queue
+            .move_back(namespace, |each| key(&each.event.involved_object) == object);
+        self.queue.end_turn(namespace);
+    }
+
+    /// Pauses the namespace of an event that failed, for as long as `answer` says at least; it is `None` if the receiver did not answer.
+    pub(super) fn back_off(&mut self, waiting: &Waiting, answer: Option<Duration>, now: Instant) -> BackOff {
+        let namespace = waiting.namespace();
+        let before = self.failures.get(namespace).copied().unwrap_or_default();
+        if let Some(failed) = self.queue.find_mut(namespace, |each| each.id == waiting.id) {
+            let is_strike = before == 0 && answer.is_some();
+            failed.strikes = failed.strikes.saturating_add(u8::from(is_strike));
+            if failed.strikes >= STRIKES {
+                return BackOff::GivenUp;
+            }
+        }
+        if self.queue.has(namespace) {
+            let pause = backoff(before).max(answer.unwrap_or_default());
+            self.queue.pause(namespace, now + pause);
+            self.failures.insert(namespace.to_owned(), before + 1);
+        }
+        self.postpone(waiting);
+        match before {
+            0 => BackOff::First,
+            _ => BackOff::Again,
+        }
     }
 
     pub(super) fn has(&self, object: &ObjectReference) -> bool {
         self.objects.contains_key(&key(object))
     }
 
-    pub(super) fn unmarked(&self) -> Vec<Waiting> {
+    pub(super) fn set_reach(&mut self, reach: Reach) {
+        self.reach = reach;
+    }
+
+    /// Takes the marks to remove, and returns those to set: of all objects with waiting events while there is an outage or at the end of
+    /// the process, otherwise of objects in paused namespaces; of none if there is no receiver.
+    pub(super) fn mark_changes(&mut self, is_end: bool) -> Vec<MarkChange> {
+        let mut changes: Vec<_> = std::mem::take(&mut self.removals).into_values().collect();
+        let is_all = is_end || self.reach == Reach::Outage;
+        if self.reach == Reach::Nobody || !is_all && self.failures.is_empty() {
+            return changes;
+        }
+        let mut missing = Vec::new();
+        for namespace in self.queue.keys() {
+            if is_all || self.failures.contains_key(namespace) {
+                missing.extend(self.missing_marks(namespace).into_iter().enumerate());
+            }
+        }
+        // The first ones of each namespace come before the others.
+        missing.sort_by_key(|(rank, _)| *rank);
+        changes.extend(missing.into_iter().map(|(_, change)| change));
+        changes
+    }
+
+    /// Returns the marks that objects of a namespace lack, one for each, with the text of its last event.
+    fn missing_marks(&self, namespace: &str) -> Vec<MarkChange> {
         let mut last = HashMap::new();
-        for each in &self.waiting {
+        for each in self.queue.items(namespace) {
             let key = key(&each.event.involved_object);
             if (self.objects.get(&key)).is_some_and(|object| object.mark == Mark::Missing) {
                 last.insert(key, each);
             }
         }
-        last.into_values().cloned().collect()
+        let change = |each: &Waiting| each.change(Some(content(&each.event).to_string()));
+        last.into_values().map(change).collect()
     }
 
-    pub(super) fn set_mark(&mut self, object: &ObjectReference, mark: Mark) {
-        if let Some(object) = self.objects.get_mut(&key(object)) {
-            object.mark = mark;
+    /// Records the mark of an object after a change. Removes it again if the events of the object were acknowledged meanwhile.
+    pub(super) fn changed_mark(&mut self, change: MarkChange, mark: Mark) {
+        let key = key(&change.object);
+        match self.objects.get_mut(&key) {
+            Some(object) => object.mark = mark,
+            None if mark == Mark::Set => {
+                self.removals.insert(key, MarkChange { text: None, ..change });
+            }
+            None => {}
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.queue.len()
     }
 
     /// Returns the number of events that are lost if the process ends now: all events of objects
     /// without a mark, and all but one of others.
     pub(super) fn lost_at_end(&self) -> usize {
         let marked = self.objects.values().filter(|object| object.mark == Mark::Set);
-        self.waiting.len().saturating_sub(marked.count())
+        self.queue.len().saturating_sub(marked.count())
     }
+}
+
+fn namespace(object: &ObjectReference) -> &str {
+    object.namespace.as_deref().unwrap_or_default()
 }
 
 fn key(object: &ObjectReference) -> String {
@@ -173,121 +309,5 @@ fn key(object: &ObjectReference) -> String {
         _ => [&object.kind, &object.namespace, &object.name]
             .map(text)
             .join("/"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    fn event(object: &str, message: &str) -> Event {
-        serde_json::from_value(serde_json::json!({
-            "involvedObject": {"kind": "ConfigMap", "name": object, "namespace": "b", "uid": object},
-            "severity": "info", "message": message, "reason": "r", "reportingController": "c",
-        }))
-        .unwrap()
-    }
-
-    fn push(pending: &mut Pending, object: &str, message: &str) -> Added {
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        pending.push(event(object, message), resource, false)
-    }
-
-    fn messages(pending: &Pending) -> Vec<&str> {
-        pending
-            .waiting
-            .iter()
-            .map(|each| each.event.message.as_str())
-            .collect()
-    }
-
-    #[test]
-    fn events_of_a_failed_object_go_behind_those_of_others_in_their_order() {
-        let mut pending = Pending::default();
-        for (object, message) in [("a", "a1"), ("b", "b1"), ("a", "a2"), ("c", "c1")] {
-            assert_eq!(push(&mut pending, object, message), Added::Queued);
-        }
-        let first = pending.first().unwrap().id;
-        assert!(pending.defer(first, false));
-        assert_eq!(messages(&pending), ["b1", "c1", "a1", "a2"]);
-    }
-
-    #[test]
-    fn event_that_fails_while_others_are_accepted_is_given_up() {
-        let mut pending = Pending::default();
-        push(&mut pending, "a", "a1");
-        let id = pending.first().unwrap().id;
-        for _ in 0..1000 {
-            assert!(
-                pending.defer(id, false),
-                "the receiver is down: nobody is given up"
-            );
-        }
-        let failures = (1..).find(|_| !pending.defer(id, true));
-        assert_eq!(failures, Some(usize::from(STRIKES)));
-    }
-
-    #[test]
-    fn mark_goes_with_the_last_event_of_its_object() {
-        let mut pending = Pending::default();
-        push(&mut pending, "a", "a1");
-        push(&mut pending, "a", "a2");
-        push(&mut pending, "b", "b1");
-        let mut unmarked: Vec<String> = pending
-            .unmarked()
-            .into_iter()
-            .map(|each| each.event.message)
-            .collect();
-        unmarked.sort();
-        assert_eq!(unmarked, ["a2", "b1"], "one mark an object, for its last event");
-        assert_eq!(pending.lost_at_end(), 3);
-        pending.set_mark(&event("a", "").involved_object, Mark::Set);
-        pending.set_mark(&event("b", "").involved_object, Mark::Impossible);
-        assert!(pending.unmarked().is_empty());
-        assert_eq!(
-            pending.lost_at_end(),
-            2,
-            "the mark of a stands for its last event"
-        );
-        let ids: Vec<u64> = pending.waiting.iter().map(|each| each.id).collect();
-        assert!(pending.remove(ids[0]).is_none(), "another event of a waits");
-        assert!(pending.has(&event("a", "").involved_object));
-        assert!(pending.remove(ids[1]).is_some());
-        assert!(!pending.has(&event("a", "").involved_object));
-        assert!(pending.remove(ids[2]).is_none(), "b has no mark");
-        assert_eq!((pending.len(), pending.objects.len()), (0, 0));
-    }
-
-    #[test]
-    fn events_that_others_of_their_object_follow_are_evicted_first() {
-        let mut pending = Pending::default();
-        push(&mut pending, "first", "1");
-        push(&mut pending, "twice", "2");
-        push(&mut pending, "twice", "3");
-        for number in 3..CAPACITY {
-            assert_eq!(push(&mut pending, &number.to_string(), ""), Added::Queued);
-        }
-        assert_eq!(push(&mut pending, "new", "4"), Added::Dropped);
-        assert_eq!(messages(&pending)[..2], ["1", "3"]);
-        pending.set_mark(&event("first", "").involved_object, Mark::Set);
-        assert_eq!(
-            push(&mut pending, "newer", "5"),
-            Added::Deferred,
-            "its mark announces it"
-        );
-        assert_eq!(push(&mut pending, "newest", "6"), Added::Dropped);
-        assert_eq!((pending.len(), pending.objects.len()), (CAPACITY, CAPACITY));
-    }
-
-    #[test]
-    fn event_of_a_marked_object_keeps_the_mark_until_it_is_acknowledged() {
-        let mut pending = Pending::default();
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        pending.push(event("a", "a1"), resource, true);
-        assert!(pending.unmarked().is_empty());
-        let id = pending.first().unwrap().id;
-        assert_eq!(pending.remove(id).unwrap().event.message, "a1");
     }
 }

@@ -6,13 +6,16 @@ use api::Event;
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, TokenFile};
 use reqwest::{
     Method, Request, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
 };
 use url::Url;
 
 use crate::error::Error;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest pause that an answer may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Response {
     Accepted,
@@ -38,26 +41,53 @@ pub(super) enum Sent {
     Refused,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The receiver answered that it cannot take the event now, and maybe until when.
+    Answer {
+        retry_after: Duration,
+    },
+    /// The receiver did not answer in time, or the connection broke off.
+    Silence,
+    Unreachable,
+    /// The name of the receiver cannot be resolved.
+    UnknownHost,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) why: String,
-    pub(super) is_answer: bool,
-    /// True if the name of the receiver cannot be resolved.
-    pub(super) is_unknown_host: bool,
+    pub(super) cause: Cause,
 }
 
 impl Failure {
-    fn of(why: String) -> Self {
+    pub(super) fn ended() -> Self {
         Self {
-            why,
-            is_answer: false,
-            is_unknown_host: false,
+            why: "the process ends".to_owned(),
+            cause: Cause::Silence,
         }
     }
+}
 
-    pub(super) fn ended() -> Self {
-        Self::of("the process ends".to_owned())
+impl From<net::Error> for Failure {
+    fn from(error: net::Error) -> Self {
+        let cause = match error.failure() {
+            _ if matches!(error, net::Error::Unresolved) => Cause::UnknownHost,
+            Some(failure) if !failure.is_connect() => Cause::Silence,
+            _ => Cause::Unreachable,
+        };
+        Self {
+            why: api::redact(&error.to_string()),
+            cause,
+        }
     }
+}
+
+/// Returns the delay that an answer asks for, in seconds; 0 without one.
+fn retry_after(headers: &HeaderMap) -> Duration {
+    let text = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let seconds = text.and_then(|text| text.trim().parse().ok());
+    Duration::from_secs(seconds.unwrap_or_default()).min(LONGEST_PAUSE)
 }
 
 pub(super) struct Poster {
@@ -113,7 +143,7 @@ impl Poster {
             );
             return Ok(Sent::Refused);
         };
-        let status = self.send(body).await?;
+        let (status, retry_after) = self.send(body).await?;
         match meaning(status) {
             Response::Accepted => Ok(Sent::Accepted),
             Response::Duplicate => {
@@ -132,31 +162,26 @@ impl Poster {
             }
             Response::Retry => Err(Failure {
                 why: format!("status {status}"),
-                is_answer: true,
-                is_unknown_host: false,
+                cause: Cause::Answer { retry_after },
             }),
         }
     }
 
-    async fn send(&self, body: Vec<u8>) -> Result<StatusCode, Failure> {
+    /// Returns the status of the answer, and the delay that it asks for.
+    async fn send(&self, body: Vec<u8>) -> Result<(StatusCode, Duration), Failure> {
         let mut request = Request::new(Method::POST, self.url.clone());
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(file) = &self.token_file {
-            let value = file.authorization().await;
-            headers.insert(
-                AUTHORIZATION,
-                value.map_err(|error| Failure::of(error.to_string()))?,
-            );
+            let value = file.authorization().await.map_err(|error| Failure {
+                why: error.to_string(),
+                cause: Cause::Unreachable,
+            })?;
+            headers.insert(AUTHORIZATION, value);
         }
         *request.body_mut() = Some(body.into());
-        match self.client.send(request).await {
-            Ok(answer) => Ok(answer.status()),
-            Err(error) => Err(Failure {
-                is_unknown_host: matches!(error, net::Error::Unresolved),
-                ..Failure::of(api::redact(&error.to_string()))
-            }),
-        }
+        let answer = self.client.send(request).await?;
+        Ok((answer.status(), retry_after(answer.headers())))
     }
 }
 
@@ -223,6 +248,43 @@ mod tests {
             "reportingController": "c",
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn answer_may_ask_for_a_bounded_delay() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(retry_after(&headers), Duration::ZERO);
+        for (text, seconds) in [("7", 7), ("99999999", 300), ("soon", 0), ("-1", 0)] {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(text));
+            assert_eq!(retry_after(&headers), Duration::from_secs(seconds), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn failure_says_if_the_receiver_answered() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cause = async |url| {
+            Poster::new(url, None)
+                .unwrap()
+                .post(&event())
+                .await
+                .unwrap_err()
+                .cause
+        };
+        let (url, _requests) = receiver("503 Busy\r\nretry-after: 7".into()).await;
+        let retry_after = Duration::from_secs(7);
+        assert_eq!(cause(url).await, Cause::Answer { retry_after });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url: Url = format!("http://{}/", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let broken = tokio::spawn(async move {
+            drop(listener.accept().await.unwrap());
+            listener
+        });
+        assert_eq!(cause(url.clone()).await, Cause::Silence);
+        drop(broken.await.unwrap());
+        assert_eq!(cause(url).await, Cause::Unreachable);
     }
 
     #[tokio::test]

@@ -6,45 +6,48 @@ use api::Event;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    mark::Marks,
     outbox::Outbox,
-    pending::Waiting,
-    post::{Failure, Poster, Sent},
+    pending::{BackOff, Reach, Waiting, backoff},
+    post::{Cause, Failure, Poster, Sent},
 };
 use crate::metrics::Metrics;
 
-/// Backoff after the first and later failures in a row, as in the original; the last one repeats.
-const PAUSES: [Duration; 5] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(30),
-];
 const LAST_POST: Duration = Duration::from_millis(300);
 
-/// Posts events, one after the other. While the notification-controller cannot be reached, one event at a time is tried, and the objects of
-/// all waiting ones are marked.
+/// Posts events, one after the other, those of the namespaces in turn. A failure that the notification-controller answers pauses the events of
+/// that namespace alone. While it cannot be reached, one event at a time is tried.
 pub(super) struct Sender {
-    pub(super) poster: Poster,
-    pub(super) marks: Marks,
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) end: CancellationToken,
-    pub(super) metrics: Metrics,
-    pub(super) failures: usize,
+    poster: Poster,
+    outbox: Arc<Outbox>,
+    end: CancellationToken,
+    metrics: Metrics,
+    /// Number of attempts in a row that did not reach the notification-controller.
+    failures: usize,
+    /// Namespace of the last event if there was no answer in time.
+    silent: Option<String>,
 }
 
 impl Sender {
-    /// Posts events until `end` is cancelled, and then the remaining ones, as long as the first attempt of each succeeds. The objects of
-    /// others are marked.
+    pub(super) fn new(poster: Poster, outbox: Arc<Outbox>, end: CancellationToken, metrics: Metrics) -> Self {
+        Self {
+            poster,
+            outbox,
+            end,
+            metrics,
+            failures: 0,
+            silent: None,
+        }
+    }
+
+    /// Posts events until `end` is cancelled, and then the remaining ones, as long as the notification-controller answers, each namespace up to its
+    /// first failure.
     pub(super) async fn run(mut self) {
-        while let Some(waiting) = self.outbox.first(&self.end).await {
+        while let Some(waiting) = self.outbox.next(&self.end).await {
             match self.attempt(&waiting.event).await {
-                Ok(Sent::Accepted) => self.accepted(&waiting).await,
-                Ok(Sent::Refused) => self.give_up(&waiting).await,
+                Ok(sent) => self.answered(&waiting, sent),
                 Err(failure) => self.failed(&waiting, failure).await,
             }
-            if self.end.is_cancelled() && self.failures > 0 {
+            if self.end.is_cancelled() && (self.failures > 0 || self.silent.is_some()) {
                 break;
             }
         }
@@ -61,76 +64,94 @@ impl Sender {
         }
     }
 
-    async fn accepted(&mut self, waiting: &Waiting) {
-        if std::mem::take(&mut self.failures) > 0 {
-            let events = self.outbox.len();
-            tracing::info!(events, "the notification-controller accepts events again");
+    fn answered(&mut self, waiting: &Waiting, sent: Sent) {
+        self.reached();
+        if sent == Sent::Refused {
+            self.metrics.event_dropped("webhook");
         }
-        self.finish(waiting).await;
+        self.outbox.finish(waiting);
     }
 
-    async fn give_up(&self, waiting: &Waiting) {
-        self.metrics.event_dropped("webhook");
-        self.finish(waiting).await;
-    }
-
-    async fn finish(&self, waiting: &Waiting) {
-        if self.outbox.remove(waiting.id) {
-            self.marks.remove(waiting).await;
+    /// Notes that the notification-controller answers.
+    fn reached(&mut self) {
+        self.silent = None;
+        if std::mem::take(&mut self.failures) > 0 {
+            self.outbox.set_reach(Reach::Answers);
+            let events = self.outbox.len();
+            tracing::info!(events, "the notification-controller answers again");
         }
     }
 
     async fn failed(&mut self, waiting: &Waiting, failure: Failure) {
+        match failure.cause {
+            Cause::Answer { retry_after } => {
+                self.reached();
+                self.back_off(waiting, &failure, Some(retry_after));
+            }
+            // A namespace alone is the more likely cause than the receiver.
+            Cause::Silence if self.is_alone(waiting) => {
+                self.silent = Some(waiting.namespace().to_owned());
+                self.back_off(waiting, &failure, None);
+            }
+            Cause::Silence | Cause::Unreachable => self.outage(waiting, &failure, Reach::Outage).await,
+            Cause::UnknownHost => self.outage(waiting, &failure, Reach::Nobody).await,
+        }
+    }
+
+    /// Returns true if only events of this namespace had no answer since the last one.
+    fn is_alone(&self, waiting: &Waiting) -> bool {
+        let silent = self.silent.as_deref();
+        self.failures == 0 && silent.is_none_or(|silent| silent == waiting.namespace())
+    }
+
+    /// Pauses the namespace of an event, for as long as the `answer` says at least.
+    fn back_off(&self, waiting: &Waiting, failure: &Failure, answer: Option<Duration>) {
         let object = &waiting.event.involved_object;
-        let is_first = self.failures == 0;
-        if is_first {
+        match self.outbox.back_off(waiting, answer) {
+            BackOff::First => tracing::warn!(
+                kind = object.kind,
+                namespace = object.namespace,
+                name = object.name,
+                error = failure.why,
+                "cannot post an event to the notification-controller: the events of its namespace wait"
+            ),
+            BackOff::Again => {}
+            BackOff::GivenUp => {
+                tracing::error!(
+                    kind = object.kind,
+                    namespace = object.namespace,
+                    name = object.name,
+                    error = failure.why,
+                    "an event was given up: the notification-controller accepts others of its namespace, but not this one"
+                );
+                self.metrics.event_dropped("webhook");
+                self.outbox.finish(waiting);
+            }
+        }
+    }
+
+    /// Waits before the next attempt with any event. Ends early when the process ends.
+    async fn outage(&mut self, waiting: &Waiting, failure: &Failure, reach: Reach) {
+        if self.failures == 0 {
+            let object = &waiting.event.involved_object;
             tracing::error!(
                 kind = object.kind,
                 namespace = object.namespace,
                 name = object.name,
                 error = failure.why,
                 "cannot post an event to the notification-controller: it is tried again{}",
-                if failure.is_unknown_host {
-                    "; if there is none, start this controller with --events-addr="
-                } else {
-                    ""
+                match reach {
+                    Reach::Nobody => "; if there is none, start this controller with --events-addr=",
+                    Reach::Answers | Reach::Outage => "",
                 }
             );
         }
-        // After an acknowledged event, the event is the more likely cause of a failure than the receiver.
-        if !self.outbox.defer(waiting.id, is_first && failure.is_answer) {
-            tracing::error!(
-                kind = object.kind,
-                namespace = object.namespace,
-                name = object.name,
-                error = failure.why,
-                "an event was given up: the notification-controller accepts others, but not this one"
-            );
-            return self.give_up(waiting).await;
-        }
-        let pause = PAUSES.get(self.failures).or(PAUSES.last()).copied();
+        self.outbox.fail(waiting, reach);
+        let pause = backoff(self.failures);
         self.failures = self.failures.saturating_add(1);
-        // If the name of the receiver doesn't exist, nobody misses an event.
-        let marks = !failure.is_unknown_host;
-        if marks {
-            self.marks.set(&self.outbox).await;
-        }
-        self.pause(pause.unwrap_or_default(), marks).await;
-    }
-
-    /// Waits, and marks the objects of new events meanwhile. Ends early when the process ends.
-    async fn pause(&self, pause: Duration, marks: bool) {
-        let over = tokio::time::sleep(pause);
-        tokio::pin!(over);
-        loop {
-            tokio::select! {
-                () = &mut over => return,
-                () = self.end.cancelled() => break,
-                () = self.outbox.changed(), if marks => self.marks.set(&self.outbox).await,
-            }
-        }
-        if marks {
-            self.marks.set(&self.outbox).await;
-        }
+        self.end.run_until_cancelled(tokio::time::sleep(pause)).await;
     }
 }
+
+#[cfg(test)]
+mod tests;
