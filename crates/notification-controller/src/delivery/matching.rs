@@ -2,15 +2,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::Arc,
 };
 
 use api::{Event, notification::Alert};
 use futures::future::join_all;
 use kube::ResourceExt as _;
+use limits::KeyedPermits;
 use runtime::ObjectKey;
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 
 use super::{
     notice::Notice,
@@ -23,9 +23,6 @@ use crate::{
     failures::Failures,
     store::Store,
 };
-
-/// Maximum number of objects that are matched at the same time, if an Alert remembers their failures.
-const LOCKS: usize = 64;
 
 pub(super) struct Matching {
     store: Store,
@@ -40,7 +37,7 @@ impl Matching {
             store,
             selection,
             failures: Arc::new(failures),
-            locks: ObjectLocks::default(),
+            locks: ObjectLocks::new(1),
         }
     }
 
@@ -76,7 +73,8 @@ impl Matching {
         accepted: &Accepted,
         notify: &(impl Fn(&Arc<Alert>, &Notice) + Send + Sync),
     ) -> usize {
-        let _lock = self.locks.lock(namespace, alerts, &accepted.event).await;
+        // Before the expressions: an event whose expressions take longer must not be counted after a later one.
+        let _lock = lock(&self.locks, namespace, alerts, &accepted.event).await;
         let passing = self.selection.passing(alerts, &accepted.event).await;
         let mut matched = 0;
         for (alert, passes) in alerts.iter().zip(passing) {
@@ -156,28 +154,77 @@ impl Matching {
     }
 }
 
-/// Keeps the events of an object in order, where its failures and its success are remembered.
-struct ObjectLocks(Vec<Mutex<()>>);
+/// Permits to match events, one for the namespace of the Alerts and the object of the event.
+type ObjectLocks = KeyedPermits<(String, String)>;
 
-impl Default for ObjectLocks {
-    fn default() -> Self {
-        Self(std::iter::repeat_with(Mutex::default).take(LOCKS).collect())
+/// Waits for the earlier events of the object, if one of the Alerts of a namespace remembers failures: its failures and its success count in
+/// their order.
+async fn lock(
+    locks: &ObjectLocks,
+    namespace: &str,
+    alerts: &[Arc<Alert>],
+    event: &Event,
+) -> Option<OwnedSemaphorePermit> {
+    if !alerts.iter().any(|alert| Extensions::of(alert).tracks()) {
+        return None;
     }
+    locks.acquire((namespace.to_owned(), object_name(event))).await
 }
 
-impl ObjectLocks {
-    /// Waits for the earlier events of the object, if one of the Alerts of a namespace remembers failures.
-    async fn lock(
-        &self,
-        namespace: &str,
-        alerts: &[Arc<Alert>],
-        event: &Event,
-    ) -> Option<MutexGuard<'_, ()>> {
-        if !alerts.iter().any(|alert| Extensions::of(alert).tracks()) {
-            return None;
-        }
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((namespace, object_name(event)));
-        let at = usize::try_from(hash % LOCKS as u64).unwrap_or_default();
-        Some(self.0.get(at)?.lock().await)
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use serde_json::json;
+
+    use super::*;
+
+    fn alert(annotations: &serde_json::Value) -> Arc<Alert> {
+        let alert = serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
+            "metadata": {"name": "alert", "namespace": "team", "annotations": annotations},
+            "spec": {"providerRef": {"name": "p"}, "eventSources": [{"kind": "GitRepository", "name": "*"}]},
+        }));
+        Arc::new(alert.unwrap())
+    }
+
+    fn event(object: usize) -> Event {
+        serde_json::from_value(json!({
+            "involvedObject": {"kind": "GitRepository", "name": format!("o{object}"), "namespace": "team"},
+            "message": "m", "reason": "r", "reportingController": "c",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn objects_whose_matching_takes_long_delay_no_other_object() {
+        let locks = ObjectLocks::new(1);
+        let alerts = [alert(&json!({"weir.io/failure-threshold": "3"}))];
+        let take = |namespace, object| {
+            lock(&locks, namespace, &alerts, &event(object))
+                .now_or_never()
+                .flatten()
+        };
+        let held: Vec<_> = (0..1000).map(|object| take("team", object)).collect();
+        assert!(held.iter().all(Option::is_some));
+        assert!(take("other", 0).is_some(), "Alerts of another namespace");
+        let waiting = event(0);
+        let mut waiting = std::pin::pin!(lock(&locks, "team", &alerts, &waiting));
+        assert!(
+            waiting.as_mut().now_or_never().is_none(),
+            "events of one object are in order"
+        );
+        drop(held);
+        assert!(waiting.now_or_never().flatten().is_some());
+        assert_eq!(locks.keys(), 0);
+    }
+
+    #[test]
+    fn alerts_that_remember_nothing_take_no_lock() {
+        let locks = ObjectLocks::new(1);
+        let alerts = [alert(&json!({}))];
+        assert!(matches!(
+            lock(&locks, "team", &alerts, &event(0)).now_or_never(),
+            Some(None)
+        ));
     }
 }
