@@ -5,9 +5,13 @@
 mod pace;
 mod permits;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use axum::Router;
+use http::Extensions;
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -25,8 +29,8 @@ use permits::{ConnectionPermit, ConnectionPermits};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Concurrent connections. One more ends the connection that has waited longest for the headers of a request; it waits while all have
-    /// requests.
+    /// Concurrent connections. One more ends one that waits for the headers of a request, the oldest of the address with the most of them; it
+    /// waits while all have requests.
     pub connections: usize,
     /// Concurrent connections of one address. One more ends the connection of the address that has waited longest for the headers of a
     /// request; it is closed itself if all have requests.
@@ -55,6 +59,17 @@ impl Default for Limits {
             grace: Duration::from_secs(2),
         }
     }
+}
+
+/// The address of the client of a request, in the extensions of the request.
+#[derive(Debug, Clone, Copy)]
+struct Peer(IpAddr);
+
+/// Returns the address of the client of a request with these extensions, which is that of the proxy if there is one; `None` if [`serve`]
+/// did not receive the request.
+#[must_use]
+pub fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<Peer>().map(|peer| peer.0)
 }
 
 /// Listens on an address as in flags: `:8080` is every interface, `127.0.0.1:0` a free port. URLs of users must not lead there.
@@ -124,7 +139,8 @@ async fn connection(
     limits: Limits,
     shutdown: CancellationToken,
 ) {
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(permit.address()));
         let (request_permit, mut router) = (permit.start_request(), router.clone());
         async move {
             let response = router.call(request).await?;
@@ -202,6 +218,24 @@ mod tests {
         shutdown.cancel();
         server.await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn request_has_the_address_of_its_client() {
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let handler =
+            |request: axum::extract::Request| async move { format!("{:?}", peer(request.extensions())) };
+        let router = Router::new().fallback(handler);
+        tokio::spawn(serve(
+            listener,
+            router,
+            Limits::default(),
+            CancellationToken::new(),
+        ));
+        let text = rest(ask_from("127.0.0.2", address, "/").await).await;
+        assert!(text.ends_with(b"Some(127.0.0.2)"), "{text:?}");
+        assert_eq!(peer(&Extensions::new()), None);
     }
 
     #[tokio::test]
