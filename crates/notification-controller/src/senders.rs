@@ -2,7 +2,7 @@
 
 mod allowed;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use api::Event;
 use http::HeaderMap;
@@ -87,9 +87,13 @@ impl Senders {
         })
     }
 
-    /// Returns the user name of the sender of a request with these headers.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, Refused> {
-        Ok(self.reviews.identify(headers).await?)
+    /// Returns the user name of the sender of a request with these headers from the address `peer`.
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Result<Arc<str>, Refused> {
+        Ok(self.reviews.identify(headers, peer).await?)
     }
 
     /// Checks that a sender may report an event.

@@ -3,6 +3,7 @@
 mod dedupe;
 
 use std::{
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -212,13 +213,8 @@ impl Running {
         {
             return Err(busy("not ready yet"));
         }
-        let sender = match &server.senders {
-            None => None,
-            Some(senders) => Some(senders.identify(request.headers()).await.map_err(|why| {
-                server.metrics.refused(why);
-                unidentified(why)
-            })?),
-        };
+        let peer = runtime::http::peer(request.extensions());
+        let sender = self.sender(request.headers(), peer).await?;
         let mut share = SharedBytes::new(&server.bytes);
         let bytes = match body::read(request.into_body(), MAX_BODY, &mut share).await {
             Ok(read) => read,
@@ -291,6 +287,18 @@ impl Running {
                 Err(busy("the event cannot be kept"))
             }
         }
+    }
+
+    /// Returns the user name of the sender of a request, if events need tokens.
+    async fn sender(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Option<Arc<str>>, Response> {
+        let Some(senders) = &self.server.senders else {
+            return Ok(None);
+        };
+        let identified = senders.identify(headers, peer).await.map_err(|why| {
+            self.server.metrics.refused(why);
+            unidentified(why)
+        });
+        identified.map(Some)
     }
 
     /// Writes an event to the journal and puts it into its queue slot.

@@ -1,25 +1,31 @@
 //! Bearer tokens of requests, which the API server reviews.
 //!
 //! Verdicts are cached under a hash of the token. Requests with the same token share a review, concurrent reviews are bounded, and unknown
-//! tokens are reviewed at a bounded rate, so that a flood of them neither loads the API server nor stops known users.
+//! tokens are reviewed at a bounded rate for each address, so that a flood of them neither loads the API server nor stops other users. Tokens
+//! that name no accepted user are refused without a review.
 
+mod budget;
 mod cache;
 
 use std::{
     collections::HashMap,
     fmt,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{FutureExt as _, future::Shared};
 use http::{HeaderMap, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::{Api, Client, api::PostParams};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
+use budget::ReviewBudgets;
 use cache::{Cache, Key, Known};
 
 /// Maximum size of a reviewed token, in bytes.
@@ -27,6 +33,8 @@ const MAX_TOKEN: usize = 16 * 1024;
 const REVIEWS: usize = 8;
 /// Concurrent reviews, above which no unknown token is reviewed.
 const REVIEWS_OF_UNKNOWN: usize = 4;
+/// Maximum number of concurrent reviews of unknown tokens from one address.
+const REVIEWS_OF_ADDRESS: usize = 2;
 /// Timeout of a review: senders of events wait 5 seconds for an answer.
 const REVIEW_TIME: Duration = Duration::from_secs(4);
 const LOGGED_BYTES: usize = 300;
@@ -50,9 +58,29 @@ pub enum TokenRefusal {
 type Running = Shared<oneshot::Receiver<Verdict>>;
 
 #[derive(Debug)]
+struct Review {
+    answer: Running,
+    /// Address of the client, if the token is unknown.
+    of_unknown: Option<Option<IpAddr>>,
+}
+
+#[derive(Debug)]
 struct State {
     cache: Cache,
-    running: HashMap<Key, Running>,
+    budgets: ReviewBudgets,
+    running: HashMap<Key, Review>,
+}
+
+impl State {
+    /// Returns true if one more review may run; an unknown token pays for it from the budget of its address.
+    fn may_review(&mut self, of_unknown: Option<Option<IpAddr>>, now: Instant) -> bool {
+        let Some(address) = of_unknown else {
+            return self.running.len() < REVIEWS;
+        };
+        let running = self.running.values();
+        let own = running.filter(|review| review.of_unknown == of_unknown).count();
+        self.running.len() < REVIEWS_OF_UNKNOWN && own < REVIEWS_OF_ADDRESS && self.budgets.pay(address, now)
+    }
 }
 
 pub struct TokenUsers {
@@ -93,18 +121,23 @@ impl TokenReviews {
             client,
             users: Arc::new(users),
             state: Arc::new(Mutex::new(State {
-                cache: Cache::new(Instant::now()),
+                cache: Cache::new(),
+                budgets: ReviewBudgets::new(Instant::now()),
                 running: HashMap::new(),
             })),
         }
     }
 
-    /// Returns the name of the user of a request with these headers. Fails if it has no token of an accepted user, or the API server
-    /// doesn't review it in time.
-    pub async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, TokenRefusal> {
+    /// Returns the name of the user of a request with these headers from this address ([`crate::http::peer`]). Fails if it has no token of an
+    /// accepted user, or the API server doesn't review it in time.
+    pub async fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Result<Arc<str>, TokenRefusal> {
         let token = bearer(headers)?;
         let key: Key = Sha256::digest(token.as_bytes()).into();
-        let verdict = match self.known_or_running(key, token)? {
+        let verdict = match self.known_or_running(key, token, peer)? {
             Ok(verdict) => verdict,
             Err(running) => running.await.map_err(|_| TokenRefusal::NoReview)?,
         };
@@ -115,26 +148,45 @@ impl TokenReviews {
         }
     }
 
-    fn known_or_running(&self, key: Key, token: &str) -> Result<Result<Verdict, Running>, TokenRefusal> {
+    fn known_or_running(
+        &self,
+        key: Key,
+        token: &str,
+        peer: Option<IpAddr>,
+    ) -> Result<Result<Verdict, Running>, TokenRefusal> {
         let now = Instant::now();
         let mut state = self.state.lock();
-        if let Some(running) = state.running.get(&key) {
-            return Ok(Err(running.clone()));
+        if let Some(review) = state.running.get(&key) {
+            return Ok(Err(review.answer.clone()));
         }
-        let (most, pays) = match state.cache.lookup(&key, now) {
+        let of_unknown = match state.cache.lookup(&key, now) {
             Known::Verdict(verdict) => return Ok(Ok(verdict)),
-            Known::Accepted => (REVIEWS, false),
-            Known::Nothing => (REVIEWS_OF_UNKNOWN, true),
+            Known::Accepted => None,
+            Known::Nothing => Some(peer),
         };
-        if state.running.len() >= most || pays && !state.cache.pay(now) {
+        if of_unknown.is_some() {
+            let subject = unverified_subject(token).ok_or(TokenRefusal::InvalidToken)?;
+            if !(self.users.accepts)(&subject) {
+                // Lines of the log have the same budget as reviews.
+                if state.budgets.pay(peer, now) {
+                    log_stranger(&subject, self.users.flag);
+                }
+                return Err(TokenRefusal::Stranger);
+            }
+        }
+        if !state.may_review(of_unknown, now) {
             return Err(TokenRefusal::NoReview);
         }
         let (done, receiver) = oneshot::channel();
-        let running = receiver.shared();
-        state.running.insert(key, running.clone());
+        let answer = receiver.shared();
+        let review = Review {
+            answer: answer.clone(),
+            of_unknown,
+        };
+        state.running.insert(key, review);
         // A separate task: a request that breaks off takes no verdict from the others.
         tokio::spawn(self.clone().review(key, token.to_owned(), done));
-        Ok(Err(running))
+        Ok(Err(answer))
     }
 
     async fn review(self, key: Key, token: String, done: oneshot::Sender<Verdict>) {
@@ -184,6 +236,26 @@ fn bearer(headers: &HeaderMap) -> Result<&str, TokenRefusal> {
     Ok(token)
 }
 
+/// Returns the user that a token of a ServiceAccount names, whoever made it; `None` if it is no such token.
+fn unverified_subject(token: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        sub: String,
+    }
+    let mut parts = token.split('.');
+    let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    Some(claims.sub)
+}
+
+fn log_stranger(user: &str, flag: &str) {
+    let user = user
+        .get(..user.floor_char_boundary(LOGGED_BYTES))
+        .unwrap_or_default();
+    tracing::info!(user, flag, "refusing a user that the flag doesn't name");
+}
+
 /// Decides on an answered review. An API server that knows no audiences returns none, and its token is refused.
 fn verdict(review: &TokenReview, users: &TokenUsers) -> Verdict {
     let Some(status) = &review.status else {
@@ -197,15 +269,7 @@ fn verdict(review: &TokenReview, users: &TokenUsers) -> Verdict {
     match user {
         Some(name) if (users.accepts)(name) => Verdict::Accepted(name.into()),
         _ => {
-            let user = user.unwrap_or_default();
-            let user = user
-                .get(..user.floor_char_boundary(LOGGED_BYTES))
-                .unwrap_or_default();
-            tracing::info!(
-                user,
-                flag = users.flag,
-                "refusing a user that the flag doesn't name"
-            );
+            log_stranger(user.unwrap_or_default(), users.flag);
             Verdict::Stranger
         }
     }
@@ -256,6 +320,75 @@ mod tests {
             );
         }
         assert_eq!(verdict_of(&Value::Null), Verdict::Invalid);
+    }
+
+    fn token(claims: &Value) -> String {
+        format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
+    }
+
+    #[test]
+    fn subject_of_a_token_is_read_without_a_review() {
+        assert_eq!(
+            unverified_subject(&token(&json!({"sub": OURS, "aud": ["a"]}))),
+            Some(OURS.to_owned())
+        );
+        for wrong in [
+            "bad-1",
+            "a.b.c",
+            "..",
+            "e30.e30.c2ln",
+            &token(&json!({"sub": 7})),
+            &token(&json!([OURS])),
+        ] {
+            assert_eq!(unverified_subject(wrong), None, "{wrong}");
+        }
+    }
+
+    fn reviews() -> TokenReviews {
+        // Nobody answers there, and no test waits for an answer.
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let users = TokenUsers {
+            audience: "weir-events".to_owned(),
+            accepts: Box::new(|user| user == OURS),
+            flag: "--event-senders",
+        };
+        TokenReviews::new(Client::try_from(config).unwrap(), users)
+    }
+
+    #[tokio::test]
+    async fn tokens_that_name_no_accepted_user_cost_no_review() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let reviews = reviews();
+        let peer = Some(IpAddr::from([10, 0, 0, 9]));
+        let stranger = token(&json!({"sub": "system:serviceaccount:tenant:default"}));
+        for number in 0..1000_u32 {
+            let ask = |token: &str| reviews.known_or_running(Sha256::digest(token).into(), token, peer);
+            assert_eq!(
+                ask(&format!("bad-{number}")).unwrap_err(),
+                TokenRefusal::InvalidToken
+            );
+            assert_eq!(
+                ask(&format!("{stranger}{number}")).unwrap_err(),
+                TokenRefusal::Stranger
+            );
+        }
+        assert!(reviews.state.lock().running.is_empty());
+    }
+
+    #[tokio::test]
+    async fn flood_of_forged_tokens_leaves_a_review_to_another_address() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let reviews = reviews();
+        let forged = token(&json!({"sub": OURS}));
+        let started = |last: u8, number: u32| {
+            let token = format!("{forged}{number}");
+            let peer = Some(IpAddr::from([10, 0, 0, last]));
+            let asked = reviews.known_or_running(Sha256::digest(&token).into(), &token, peer);
+            asked.is_ok()
+        };
+        let flood = (0..1000).filter(|number| started(9, *number)).count();
+        assert_eq!(flood, REVIEWS_OF_ADDRESS, "concurrent ones");
+        assert!(started(1, 1001), "the token of another sender");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The tokens of those who download artifacts, which the API server reviews ([ADR 40](../../../docs/adr/0040-artifacts-by-token.md)).
 
-use std::time::{Duration, Instant};
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use artifact::server::Asked;
 use parking_lot::Mutex;
@@ -50,9 +53,9 @@ impl ConsumerCheck {
         }
     }
 
-    /// Fails if the download must not be served. No token is logged.
-    pub(crate) async fn admit(&self, asked: &Asked) -> Result<(), TokenRefusal> {
-        let refusal = match self.reviews.identify(asked.headers()).await {
+    /// Fails if the download for the address `peer` must not be served. No token is logged.
+    pub(crate) async fn admit(&self, asked: &Asked, peer: Option<IpAddr>) -> Result<(), TokenRefusal> {
+        let refusal = match self.reviews.identify(asked.headers(), peer).await {
             Ok(_) => {
                 self.metrics.count("accepted");
                 return Ok(());

@@ -75,12 +75,13 @@ impl Files {
     }
 
     pub(crate) async fn answer(&self, request: Request) -> Response {
+        let peer = listener::peer(request.extensions());
         let asked = match Asked::parse(request) {
             Ok(asked) => Arc::new(asked),
             Err(response) => return response.into_response(),
         };
         if let Some(consumers) = &self.consumers
-            && let Err(why) = consumers.admit(&asked).await
+            && let Err(why) = consumers.admit(&asked, peer).await
         {
             return refused(why);
         }

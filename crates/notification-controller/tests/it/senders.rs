@@ -156,7 +156,7 @@ async fn a_flood_of_bad_tokens_stops_no_sender_and_spares_the_api_server() {
     let started = std::time::Instant::now();
     let mut answers = Vec::new();
     for number in 0..50 {
-        let bad: Vec<_> = (0..10).map(|each| format!("bad-{number}-{each}")).collect();
+        let bad: Vec<_> = (0..10).map(|each| format!("{ours}-{number}-{each}")).collect();
         let event = setup.event("bad");
         let posts = bad
             .iter()

@@ -1,4 +1,4 @@
-//! The cache of verdicts on tokens, and the budget for reviewing unknown ones. Pure; bounded in number and time.
+//! The cache of verdicts on tokens. Pure; bounded in number and time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,9 +16,6 @@ const REFUSED_LIFETIME: Duration = Duration::from_secs(10);
 const KNOWN: Duration = Duration::from_secs(2 * 60 * 60);
 const ACCEPTED: usize = 256;
 const REFUSED: usize = 1024;
-/// Reviews of unknown tokens per second, and how many may come at once.
-const RATE: f64 = 5.0;
-const BURST: f64 = 20.0;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
@@ -31,17 +28,13 @@ pub(super) enum Known {
 pub(super) struct Cache {
     accepted: Remembered,
     refused: Remembered,
-    budget: f64,
-    filled: Instant,
 }
 
 impl Cache {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             accepted: Remembered::new(ACCEPTED),
             refused: Remembered::new(REFUSED),
-            budget: BURST,
-            filled: now,
         }
     }
 
@@ -60,18 +53,6 @@ impl Cache {
             return Known::Accepted;
         }
         Known::Nothing
-    }
-
-    /// Pays for the review of an unknown token; returns false if too many were reviewed lately.
-    pub(super) fn pay(&mut self, now: Instant) -> bool {
-        let earned = now.saturating_duration_since(self.filled).as_secs_f64() * RATE;
-        self.budget = (self.budget + earned).min(BURST);
-        self.filled = now;
-        if self.budget < 1.0 {
-            return false;
-        }
-        self.budget -= 1.0;
-        true
     }
 
     pub(super) fn remember(&mut self, key: Key, verdict: Verdict, now: Instant) {
@@ -141,7 +122,7 @@ mod tests {
     #[test]
     fn verdicts_hold_for_their_time() {
         let now = Instant::now();
-        let mut cache = Cache::new(now);
+        let mut cache = Cache::new();
         assert_eq!(cache.lookup(&key(1), now), Known::Nothing);
         cache.remember(key(1), accepted(), now);
         cache.remember(key(2), Verdict::Invalid, now);
@@ -165,12 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_unknown_tokens_is_bounded_and_leaves_known_ones_alone() {
+    fn refused_tokens_are_bounded_and_displace_no_accepted_ones() {
         let now = Instant::now();
-        let mut cache = Cache::new(now);
+        let mut cache = Cache::new();
         cache.remember(key(0), accepted(), now);
-        let reviews = (1..10_000).filter(|_| cache.pay(now)).count();
-        assert_eq!(reviews, 20);
         for number in 1..10_000 {
             cache.remember(key(number), Verdict::Invalid, now);
         }
@@ -184,7 +163,5 @@ mod tests {
             Known::Accepted,
             "a known token needs no budget"
         );
-        let later = now + Duration::from_secs(1);
-        assert_eq!((0..10_000).filter(|_| cache.pay(later)).count(), 5);
     }
 }
