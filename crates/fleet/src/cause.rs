@@ -278,8 +278,9 @@ impl Index {
         let stalled = object.and_then(|object| object.condition(STALLED));
         let stalled = stalled.filter(|_| problem == Problem::Stalled);
         let condition = stalled.or_else(|| object.and_then(Object::ready));
-        let condition =
-            condition.filter(|condition| condition.status != "True" || problem == Problem::Stalled);
+        let condition = condition
+            .filter(|condition| condition.status != "True" || problem == Problem::Stalled)
+            .or_else(|| object.and_then(Object::undelivered));
         let time = |text: &str| text.parse::<Timestamp>().ok();
         let since = match (problem, object) {
             (Problem::Deleting, Some(object)) => object.metadata.deletion_timestamp.as_deref().and_then(time),

@@ -57,6 +57,7 @@ impl Health {
             return Self::Progressing;
         }
         match ready.map(|ready| ready.status.as_str()) {
+            Some("True") if object.undelivered().is_some() => Self::Failed,
             Some("True") => Self::Ready,
             Some("False") => Self::Failed,
             _ => Self::Unknown,
@@ -140,6 +141,31 @@ mod tests {
         ] {
             assert_eq!(with(suspend, observed, conditions), expected, "{conditions:?}");
         }
+    }
+
+    #[test]
+    fn alerts_and_providers_with_status_have_its_health() {
+        let provider = |conditions: &[(&str, &str)]| {
+            let conditions: Vec<Value> = conditions
+                .iter()
+                .map(|(type_, status)| json!({"type": type_, "status": status, "observedGeneration": 1}))
+                .collect();
+            let object = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "conditions": conditions}});
+            health(&kind::PROVIDER, object)
+        };
+        assert_eq!(provider(&[("Ready", "False")]), Health::Failed);
+        assert_eq!(
+            provider(&[("Ready", "False"), ("Stalled", "True")]),
+            Health::Stalled
+        );
+        assert_eq!(
+            provider(&[("Ready", "True"), ("Delivered", "False")]),
+            Health::Failed
+        );
+        assert_eq!(
+            provider(&[("Ready", "True"), ("Delivered", "True")]),
+            Health::Ready
+        );
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub enum Family {
 /// The abilities of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// True if the controller writes a status. Kinds without one are ready once they exist.
+    /// True if every controller writes a status. Other kinds are ready once they exist, unless their status says otherwise.
     pub has_status: bool,
     /// True if the spec has the field `suspend`.
     pub suspends: bool,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use api::condition_type::READY;
+use api::condition_type::{DELIVERED, READY};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -178,10 +178,21 @@ impl Object {
         }
     }
 
-    /// Returns true if no controller writes a status: objects of such kinds, and OCI registries of charts.
+    /// Returns true if no controller writes a status: objects of such kinds as long as they have none, and OCI registries of charts.
+    /// Flux writes none to Alerts and Providers, Weir does.
     #[must_use]
     pub fn is_static(&self, kind: &Kind) -> bool {
-        !kind.features.has_status || kind.kind == "HelmRepository" && self.spec.type_ == "oci"
+        !kind.features.has_status && self.status.conditions.is_empty()
+            || kind.kind == "HelmRepository" && self.spec.type_ == "oci"
+    }
+
+    /// Returns the condition of an Alert or Provider whose last notification was not delivered since its last change.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<&Condition> {
+        let generation = self.metadata.generation;
+        self.condition(DELIVERED).filter(|delivered| {
+            delivered.status == "False" && [0, generation].contains(&delivered.observed_generation)
+        })
     }
 
     /// Returns true for an ArtifactGenerator that an annotation disables.

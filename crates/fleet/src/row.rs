@@ -180,6 +180,13 @@ fn ready_and_message(of: &Kind, object: &Object) -> (String, String) {
     let Some(ready) = object.ready() else {
         return ("False".to_owned(), "waiting to be reconciled".to_owned());
     };
+    if !of.features.has_status && ready.status == "True" {
+        let message = match object.undelivered() {
+            Some(delivered) => format!("not delivered: {}", delivered.message),
+            None => format!("{} is Ready", of.kind),
+        };
+        return (ready.status.clone(), message);
+    }
     let keeps_hashes = matches!(
         of.kind,
         "HelmRelease" | "Receiver" | "ImageRepository" | "ImagePolicy" | "ImageUpdateAutomation"
@@ -315,6 +322,31 @@ mod tests {
             ),
         ] {
             let cells = table(of, Columns::default(), object(&spec, &status));
+            assert_eq!(line(&cells), expected);
+        }
+    }
+
+    #[test]
+    fn broken_providers_say_why() {
+        for (conditions, expected) in [
+            (
+                json!([{"type": "Ready", "status": "False", "message": "no secret"}]),
+                "NAME=a READY=False MESSAGE=no secret",
+            ),
+            (
+                json!([{"type": "Ready", "status": "True", "message": "Initialized"}]),
+                "NAME=a READY=True MESSAGE=Provider is Ready",
+            ),
+            (
+                json!([
+                    {"type": "Ready", "status": "True", "message": "Initialized"},
+                    {"type": "Delivered", "status": "False", "message": "404"},
+                ]),
+                "NAME=a READY=True MESSAGE=not delivered: 404",
+            ),
+        ] {
+            let status = json!({"conditions": conditions});
+            let cells = table(&kind::PROVIDER, Columns::default(), object(&json!({}), &status));
             assert_eq!(line(&cells), expected);
         }
     }

@@ -40,7 +40,7 @@ impl FromStr for StatusSelector {
 }
 
 impl StatusSelector {
-    /// Returns true for objects with the status. A missing condition has no status; kinds without a status are always ready.
+    /// Returns true for objects with the status. A missing condition has no status; objects whose controller writes none are ready.
     #[must_use]
     pub fn matches(&self, kind: &Kind, object: &Object) -> bool {
         let mut conditions = object.status.conditions.iter();
@@ -74,7 +74,8 @@ mod tests {
         ] {
             let selector: StatusSelector = selector.parse().unwrap();
             assert_eq!(selector.matches(&kind::KUSTOMIZATION, &object), expected);
-            assert_eq!(selector.matches(&kind::ALERT, &object), of_alert);
+            assert_eq!(selector.matches(&kind::ALERT, &Object::default()), of_alert);
+            assert_eq!(selector.matches(&kind::ALERT, &object), expected);
         }
         for invalid in ["ready", "=true", "ready=", "!=x"] {
             assert!(invalid.parse::<StatusSelector>().is_err(), "{invalid}");

@@ -127,6 +127,24 @@ fn objects_that_a_message_names_are_followed() {
 }
 
 #[test]
+fn failed_deliveries_are_causes() {
+    let mut provider = object("chat", &json!({}), "True", "Succeeded", "Initialized");
+    let delivered = json!({
+        "type": "Delivered", "status": "False", "reason": "NotificationDispatchFailed", "message": "404", "observedGeneration": 1,
+    });
+    provider["status"]["conditions"]
+        .as_array_mut()
+        .unwrap()
+        .push(delivered);
+    let page = index(vec![(&kind::PROVIDER, provider)]).page();
+    let root = &page.groups[0].root;
+    assert_eq!(
+        (root.problem, &*root.reason, &*root.message),
+        (Problem::Failed, "NotificationDispatchFailed", "404")
+    );
+}
+
+#[test]
 fn the_page_groups_objects_by_their_cause() {
     let waits = |name| kustomization(name, &[], "False", "ArtifactFailed", "Source artifact not found");
     let mut unseen = object("new", &json!({}), "", "", "");

@@ -151,3 +151,37 @@ async fn failing_containers_explain_failed_health_checks() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_providers_are_not_healthy() -> Result<()> {
+    let objects = Objects::new("status-provider").await?;
+    let namespace = &objects.namespace;
+    let spec = json!({"type": "slack", "address": "https://example.invalid", "secretRef": {"name": "none"}});
+    let status =
+        json!({"observedGeneration": 1, "conditions": [ready("False", "TokenNotFound", "no such secret")]});
+    let provider = json!({"spec": spec, "status": status});
+    objects
+        .put(
+            "notification.toolkit.fluxcd.io/v1beta3",
+            "Provider",
+            "chat",
+            provider,
+        )
+        .await?;
+    let page = objects.succeeds(&format!("status -n {namespace}")).await?;
+    ensure!(page.starts_with("Provider  1 failed\n"), "{page}");
+    let text = objects.succeeds("explain Provider/chat").await?;
+    ensure!(
+        text.contains(&format!("✗ Provider/{namespace}/chat has been failing for "))
+            && text.contains("    why: TokenNotFound: no such secret\n"),
+        "{text}"
+    );
+    let row = objects
+        .succeeds("get alert-provider chat --status-selector ready=false --no-header")
+        .await?;
+    assert_eq!(
+        row.split('\t').map(str::trim).collect::<Vec<_>>(),
+        ["chat", "False", "no such secret", ""]
+    );
+    Ok(())
+}

@@ -16,7 +16,7 @@ use clap::Subcommand;
 use fleet::Kind;
 use yaml::Value;
 
-use super::ready;
+use super::ready::{self, Expected};
 use crate::{deferred::Deferred, terminal::printable};
 use flags::CreateFlags;
 use store::{Creation, export};
@@ -103,7 +103,7 @@ fn provider(args: &alert::ProviderArgs) -> Result<()> {
     create_static(&args.create, &fleet::kind::PROVIDER, &object)
 }
 
-/// Creates an object without a status.
+/// Creates an object to which the original's controller writes no status.
 fn create_static(create: &CreateFlags, kind: &'static Kind, object: &Value) -> Result<()> {
     if create.export {
         return export(object);
@@ -111,7 +111,7 @@ fn create_static(create: &CreateFlags, kind: &'static Kind, object: &Value) -> R
     let flux = create.open()?;
     flux.generated(&format!("generating {}", kind.kind));
     let creation = Creation {
-        is_static: true,
+        expected: Expected::MaybeStatus,
         ..Creation::of(kind.kind)
     };
     creation.run(&flux, kind, object)?;

@@ -1,6 +1,6 @@
 //! Readiness of an object, and waiting for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use fleet::Kind;
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use objects::{
     ObjectRef,
     kstatus::{self, Status},
+    readiness::StatusNeed,
 };
 use yaml::Value;
 
@@ -15,6 +16,39 @@ use crate::{commands::flux::Flux, terminal::printable};
 
 /// Interval of reading an object.
 pub(super) const POLL: Duration = Duration::from_millis(500);
+
+/// Time in which a controller that may write a status has to begin.
+const FIRST_STATUS: Duration = Duration::from_secs(3);
+
+/// The status that is expected of an object's controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Status,
+    /// The object is ready once it exists.
+    NoStatus,
+    /// A status if the controller writes one: Weir's does to Alerts and Providers, the original does not.
+    MaybeStatus,
+}
+
+impl Expected {
+    /// Returns the status that is expected of an object of a kind.
+    pub(super) fn of(kind: &Kind, object: &Value) -> Self {
+        match kind.features.has_status {
+            false => Self::MaybeStatus,
+            true if super::live::is_static(object) => Self::NoStatus,
+            true => Self::Status,
+        }
+    }
+
+    /// Returns true for an object that is ready without a status, `waited` after it was written.
+    fn is_static(self, object: &Value, waited: Duration) -> bool {
+        match self {
+            Self::Status => false,
+            Self::NoStatus => true,
+            Self::MaybeStatus => condition(object, "Ready").is_none() && waited >= FIRST_STATUS,
+        }
+    }
+}
 
 /// State of an object that is waited for.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,9 +138,18 @@ pub(super) fn revision<'a>(kind: &Kind, object: &'a Value) -> Option<&'a str> {
 }
 
 /// Waits until an object is ready, and returns it.
-pub(super) async fn wait(flux: &Flux, reference: &ObjectRef, is_static: bool) -> Result<Value> {
+pub(super) async fn wait(flux: &Flux, reference: &ObjectRef, expected: Expected) -> Result<Value> {
     let of = format!("{} {}", reference.kind, reference.name);
+    // The definitions of the original have no field for the status of Alerts and Providers.
+    let expected = match expected {
+        Expected::MaybeStatus if flux.cluster.status_need(reference).await? == StatusNeed::NotRequired => {
+            Expected::NoStatus
+        }
+        expected => expected,
+    };
+    let started = Instant::now();
     poll(flux, reference, &of, |object| {
+        let is_static = expected.is_static(object, started.elapsed());
         progress(object, is_static, Timestamp::now())
     })
     .await
@@ -223,6 +266,18 @@ mod tests {
             Progress::Failed("s".to_owned())
         );
         assert_eq!(state(&json!(null), true), Progress::Ready);
+    }
+
+    #[test]
+    fn status_of_alerts_is_waited_for_a_moment() {
+        let bare = Value::from_json(json!({"kind": "Alert"}));
+        let conditions = json!([{"type": "Ready", "status": "False"}]);
+        let failed = Value::from_json(json!({"kind": "Alert", "status": {"conditions": conditions}}));
+        assert_eq!(Expected::of(&fleet::kind::ALERT, &bare), Expected::MaybeStatus);
+        let expected = Expected::MaybeStatus;
+        assert!(!expected.is_static(&bare, Duration::ZERO));
+        assert!(expected.is_static(&bare, FIRST_STATUS));
+        assert!(!expected.is_static(&failed, FIRST_STATUS));
     }
 
     #[test]

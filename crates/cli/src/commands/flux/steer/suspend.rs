@@ -278,8 +278,8 @@ async fn wait(flux: &Flux, kind: &str, mut targets: Vec<Target>) -> Result<()> {
     targets.sort_by(|a, b| a.reference.name.cmp(&b.reference.name));
     let waits = targets.iter().map(async |target| {
         flux.waiting(&format!("waiting for {} reconciliation", target.kind.kind));
-        let is_static = !target.kind.features.has_status || live::is_static(&target.object);
-        ready::wait(flux, &target.reference, is_static).await
+        let expected = ready::Expected::of(target.kind, &target.object);
+        ready::wait(flux, &target.reference, expected).await
     });
     let mut failed = 0;
     for (target, ended) in targets.iter().zip(futures::future::join_all(waits).await) {

@@ -17,7 +17,10 @@ use super::{
     store::{Creation, export, upsert_secret},
 };
 use crate::{
-    commands::flux::{Flux, steer::fields::Identity},
+    commands::flux::{
+        Flux,
+        steer::{fields::Identity, ready::Expected},
+    },
     deferred::Deferred,
 };
 
@@ -154,7 +157,10 @@ fn helm(args: &helm::HelmArgs) -> Result<()> {
     // An OCI registry has no index to fetch, so its object has no status.
     let creation = Creation {
         stored: "source",
-        is_static: args.is_oci(),
+        expected: match args.is_oci() {
+            true => Expected::NoStatus,
+            false => Expected::Status,
+        },
         ..Creation::of("HelmRepository source")
     };
     let created = creation.run(&flux, &fleet::kind::HELM_REPOSITORY, &object)?;

@@ -10,7 +10,10 @@ use super::flags::CreateFlags;
 use crate::{
     commands::flux::{
         Flux,
-        steer::{fields::Identity, ready},
+        steer::{
+            fields::Identity,
+            ready::{self, Expected},
+        },
     },
     output,
     terminal::printable,
@@ -34,8 +37,7 @@ pub(super) struct Creation {
     pub(super) subject: &'static str,
     /// The word for the created or updated object.
     pub(super) stored: &'static str,
-    /// True for objects without a status.
-    pub(super) is_static: bool,
+    pub(super) expected: Expected,
 }
 
 impl Creation {
@@ -43,7 +45,7 @@ impl Creation {
         Self {
             subject,
             stored: subject,
-            is_static: false,
+            expected: Expected::Status,
         }
     }
 
@@ -54,7 +56,7 @@ impl Creation {
         let done = if is_new { "created" } else { "updated" };
         flux.success(&format!("{} {done}", self.stored));
         flux.waiting(&format!("waiting for {} reconciliation", self.subject));
-        flux.block_on(ready::wait(flux, &reference, self.is_static))
+        flux.block_on(ready::wait(flux, &reference, self.expected))
     }
 }
 
