@@ -12,7 +12,7 @@ use std::{
 use api::condition_type::STALLED;
 use jiff::Timestamp;
 
-use crate::{Health, Kind, Object, Reference};
+use crate::{Health, Kind, Object, Reference, Suspension};
 
 pub use page::{Counts, Group, Page};
 
@@ -63,7 +63,7 @@ pub enum Problem {
     Failed,
     /// No controller has looked at it.
     Unseen,
-    /// It is suspended before it had an artifact.
+    /// It is suspended, and not ready or behind.
     Suspended,
     Deleting,
     /// It has no artifact yet.
@@ -80,6 +80,8 @@ pub struct Root {
     pub reason: String,
     pub message: String,
     pub since: Option<Timestamp>,
+    /// The note on it, if it is suspended.
+    pub suspension: Option<Suspension>,
 }
 
 #[derive(Debug, Default)]
@@ -164,7 +166,10 @@ impl Index {
             return false;
         }
         walk.path.push(name.clone());
-        let has_roots = if let Some(root) = self.final_root(name, entry) {
+        let is_first = walk.path.len() == 1;
+        let has_roots = if is_first && suspended_when_ready(entry) {
+            false
+        } else if let Some(root) = self.final_root(name, entry) {
             walk.add(Some(root))
         } else {
             let mut has_roots = false;
@@ -221,7 +226,12 @@ impl Index {
         if waits_for_others {
             let others = object.spec.depends_on.iter();
             let others = others.map(|other| dependency_name(name, other));
-            upstream.extend(others.filter(|other| !self.is_ready(other)));
+            // A suspended one is ready in its last revision, but the object may wait for a newer one.
+            let is_named = |other: &Name| {
+                let quoted = format!("'{}/{}'", other.namespace, other.name);
+                ready.is_some_and(|ready| ready.message.contains(&quoted))
+            };
+            upstream.extend(others.filter(|other| !self.is_ready(other) || is_named(other)));
         }
         let named = ready.filter(|ready| ready.status == "False");
         let named = named.into_iter().flat_map(|ready| named_objects(&ready.message));
@@ -246,7 +256,7 @@ impl Index {
     fn is_ready(&self, name: &Name) -> bool {
         self.entries
             .get(name)
-            .is_some_and(|entry| entry.health == Health::Ready)
+            .is_some_and(|entry| entry.health == Health::Ready || suspended_when_ready(entry))
     }
 
     /// Finds an object of the index by kind, namespace and name.
@@ -282,7 +292,9 @@ impl Index {
             .filter(|condition| condition.status != "True" || problem == Problem::Stalled)
             .or_else(|| object.and_then(Object::undelivered));
         let time = |text: &str| text.parse::<Timestamp>().ok();
+        let note = object.and_then(Suspension::of).unwrap_or_default();
         let since = match (problem, object) {
+            (Problem::Suspended, _) if note.at.is_some() => note.at,
             (Problem::Deleting, Some(object)) => object.metadata.deletion_timestamp.as_deref().and_then(time),
             _ => condition.and_then(|condition| time(&condition.last_transition_time)),
         };
@@ -298,6 +310,7 @@ impl Index {
                 _ => message.to_owned(),
             },
             since: since.or(created),
+            suspension: (problem == Problem::Suspended).then_some(note),
         }
     }
 
@@ -315,6 +328,12 @@ impl Index {
             && status.artifact.is_none()
             && age.is_some_and(|age| age > UNSEEN)
     }
+}
+
+/// Returns true for a suspended object whose last reconciliation succeeded.
+fn suspended_when_ready(entry: &Entry) -> bool {
+    let is_ready = entry.object.ready().is_some_and(|ready| ready.status == "True");
+    entry.health == Health::Suspended && (is_ready || entry.object.is_static(entry.kind))
 }
 
 fn source_name(source: &Reference) -> Option<Name> {

@@ -14,6 +14,7 @@ pub mod report;
 mod row;
 mod selector;
 pub mod stats;
+pub mod suspension;
 mod table;
 mod text;
 
@@ -26,5 +27,6 @@ pub use object::{Artifact, Condition, Metadata, Object, Reference, Spec, Status}
 pub use row::{Columns, Row};
 pub use selector::{InvalidSelector, StatusSelector};
 pub use stats::Stats;
+pub use suspension::Suspension;
 pub use table::Table;
 pub use text::{age, shorten_hashes};

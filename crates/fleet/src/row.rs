@@ -1,6 +1,6 @@
 //! The rows of tables of objects: the columns and words of the original's command line.
 
-use crate::{Kind, Object, shorten_hashes};
+use crate::{Kind, Object, Suspension, shorten_hashes};
 
 /// The columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,6 +11,8 @@ pub struct Columns {
     /// Prefixes names with their kind, for tables of several kinds in one output.
     pub kind_prefix: bool,
     pub source: bool,
+    /// The note on suspended objects.
+    pub suspension: bool,
     pub age: bool,
 }
 
@@ -23,6 +25,7 @@ pub struct Row {
     kind: &'static str,
     source: String,
     cells: Vec<String>,
+    suspension: String,
     age: String,
 }
 
@@ -42,6 +45,9 @@ impl Columns {
             head.push("Source");
         }
         head.extend(own_columns(of));
+        if self.suspension {
+            head.push("Suspension");
+        }
         if self.age {
             head.push("Age");
         }
@@ -66,6 +72,9 @@ impl Columns {
             cells.push(row.source);
         }
         cells.extend(row.cells);
+        if self.suspension {
+            cells.push(row.suspension);
+        }
         if self.age {
             cells.push(row.age);
         }
@@ -105,6 +114,7 @@ impl Row {
             .source()
             .map(|source| format!("{}/{}/{}", source.kind, source.namespace, source.name));
         let source = source.unwrap_or_else(|| object.url().to_owned());
+        let suspension = Suspension::of(&object).unwrap_or_default();
         Self {
             namespace: object.metadata.namespace,
             name: object.metadata.name,
@@ -112,6 +122,7 @@ impl Row {
             kind: of.kind,
             source,
             cells,
+            suspension: suspension.to_string(),
             age,
         }
     }
@@ -358,6 +369,7 @@ mod tests {
             group: true,
             kind_prefix: true,
             source: true,
+            suspension: true,
             age: true,
         };
         let spec =
@@ -366,8 +378,12 @@ mod tests {
         assert_eq!(
             line(&cells),
             "NAMESPACE=n NAME=helmrelease/a GROUP=helm.toolkit.fluxcd.io SOURCE=HelmRepository/n/r REVISION= SUSPENDED=False \
-             READY=False MESSAGE=waiting to be reconciled AGE=5m"
+             READY=False MESSAGE=waiting to be reconciled SUSPENSION= AGE=5m"
         );
+        let mut noted = object(&json!({"suspend": true}), &json!({}));
+        noted["metadata"]["annotations"] = json!({"weir.io/suspended-by": "carol"});
+        let cells = table(&kind::RECEIVER, all, noted);
+        assert!(line(&cells).ends_with("SUSPENSION=by carol AGE=5m"));
         let kluctl = json!({"source": {"git": {"url": "https://git.example.com/x"}}});
         let cells = table(&kind::GITOPS_KLUCTL_DEPLOYMENT, all, object(&kluctl, &json!({})));
         assert!(line(&cells).contains("SOURCE=https://git.example.com/x"));

@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::{Index, Name, Problem, Root};
-use crate::{Health, Kind, age, kind, shorten_hashes};
+use crate::{Health, Kind, Suspension, age, kind, shorten_hashes};
 
 /// Objects that are named before a count.
 const NAMED: usize = 3;
-/// Causes that are printed.
+/// Causes and suspended objects that are printed.
 const GROUPS: usize = 25;
 /// Maximum length of a message, in characters.
 const MESSAGE: usize = 300;
@@ -22,7 +22,7 @@ pub struct Page {
     /// The causes: those that hold up most objects first.
     pub groups: Vec<Group>,
     pub progressing: Vec<Name>,
-    pub suspended: Vec<Name>,
+    pub suspended: Vec<(Name, Suspension)>,
     now: jiff::Timestamp,
 }
 
@@ -58,7 +58,7 @@ impl Index {
                     }
                 }
             } else if entry.health == Health::Suspended {
-                suspended.push(name.clone());
+                suspended.push((name.clone(), Suspension::of(&entry.object).unwrap_or_default()));
             } else if entry.health != Health::Ready {
                 progressing.push(name.clone());
             }
@@ -162,10 +162,19 @@ impl fmt::Display for Page {
                 "\n{more} more causes: weir get all -A --status-selector ready!=true"
             )?;
         }
-        for (title, names) in [("In progress", &self.progressing), ("Suspended", &self.suspended)] {
-            if !names.is_empty() {
-                writeln!(f, "\n{title}: {}", some(names))?;
-            }
+        if !self.progressing.is_empty() {
+            writeln!(f, "\nIn progress: {}", some(&self.progressing))?;
+        }
+        if !self.suspended.is_empty() {
+            writeln!(f, "\nSuspended:")?;
+        }
+        for (name, suspension) in self.suspended.iter().take(GROUPS) {
+            let line = format!("{name} {}", suspension.since(self.now));
+            writeln!(f, "    {}", line.trim_end())?;
+        }
+        let more = self.suspended.len().saturating_sub(GROUPS);
+        if more > 0 {
+            writeln!(f, "    and {more} more: weir get all -A --suspended -o wide")?;
         }
         Ok(())
     }
@@ -190,6 +199,11 @@ impl Group {
             ));
         }
         let message = message(root);
+        if let Some(note) = root.suspension.as_ref().map(|note| note.since(now))
+            && !note.is_empty()
+        {
+            text.push_str(&format!("    suspended {note}\n"));
+        }
         if !message.is_empty() {
             text.push_str(&format!("    why: {message}\n"));
         }
@@ -254,7 +268,7 @@ impl Problem {
             Self::Stalled => "has been stalled",
             Self::Failed => "has been failing",
             Self::Unseen => "has been seen by no controller",
-            Self::Suspended => "is suspended, and has not been ready",
+            Self::Suspended => "has been suspended",
             Self::Deleting => "has been about to be deleted",
             Self::NoArtifact => "has had no artifact",
             Self::Unknown => "has not been ready",

@@ -127,6 +127,38 @@ fn objects_that_a_message_names_are_followed() {
 }
 
 #[test]
+fn suspended_objects_are_causes_only_of_waiting_ones() {
+    let suspended = |mut of: (&'static Kind, Value)| {
+        of.1["spec"]["suspend"] = json!(true);
+        of.1["metadata"]["annotations"] =
+            json!({"weir.io/suspended-by": "carol", "weir.io/suspended-at": "2026-01-01T00:30:00Z"});
+        of
+    };
+    let waits = |message: &str| kustomization("a", &["b"], "False", "DependencyNotReady", message);
+    let ready = || suspended(kustomization("b", &[], "True", "", ""));
+    let all = index(vec![
+        git("True", true),
+        ready(),
+        waits("dependency 'n/b' revision is not up to date"),
+    ]);
+    assert!(roots(&all, "b").is_empty());
+    assert_eq!(roots(&all, "a"), ["Kustomization/n/b Suspended"]);
+    let group = &all.page().groups[0];
+    assert_eq!(
+        group.text(NOW.parse().unwrap()),
+        "✗ Kustomization/n/b has been suspended for 30m\n    \
+             suspended by carol 30m ago\n    \
+             holds up 1: Kustomization/n/a\n    \
+             to do: weir resume kustomization b -n n\n"
+    );
+    let unready = suspended(kustomization("b", &[], "False", "BuildFailed", "no such file"));
+    assert_eq!(
+        roots(&index(vec![git("True", true), unready]), "b"),
+        ["Kustomization/n/b Suspended"]
+    );
+}
+
+#[test]
 fn failed_deliveries_are_causes() {
     let mut provider = object("chat", &json!({}), "True", "Succeeded", "Initialized");
     let delivered = json!({
@@ -151,6 +183,9 @@ fn the_page_groups_objects_by_their_cause() {
     unseen["status"] = json!({});
     let mut suspended = object("off", &json!({"suspend": true}), "True", "", "");
     suspended["status"]["conditions"] = json!([]);
+    suspended["metadata"]["annotations"] = json!({
+        "weir.io/suspended-by": "carol", "weir.io/suspended-at": "2026-01-01T00:30:00Z", "weir.io/suspended-reason": "load test",
+    });
     let all = index(vec![
         git("False", false),
         waits("a"),
@@ -176,7 +211,8 @@ fn the_page_groups_objects_by_their_cause() {
          ✗ Bucket/n/new has been seen by no controller for 60m\n    \
              to do: see if its controller is installed and runs: weir check\n\
          \n\
-         Suspended: Receiver/n/off\n"
+         Suspended:\n    \
+             Receiver/n/off by carol 30m ago: load test\n"
     );
     let empty = index(Vec::new()).page().to_string();
     assert_eq!(empty, "There are no objects of Flux or kluctl.\n");

@@ -185,6 +185,7 @@ async fn objects_are_printed_as_json_and_yaml() -> Result<()> {
             "SUSPENDED",
             "READY",
             "MESSAGE",
+            "SUSPENSION",
             "AGE"
         ]
     );

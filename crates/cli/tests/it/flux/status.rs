@@ -185,3 +185,38 @@ async fn broken_providers_are_not_healthy() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suspended_objects_say_who_suspended_them() -> Result<()> {
+    let objects = Objects::new("status-suspended").await?;
+    let namespace = &objects.namespace;
+    let status = json!({"observedGeneration": 1, "conditions": [ready("True", "Succeeded", "ok")]});
+    let rest = json!({"spec": git("https://example.invalid/z"), "status": status});
+    objects.put(SOURCE, "GitRepository", "off", rest).await?;
+    objects
+        .succeeds("suspend source git off --reason=maintenance")
+        .await?;
+    let page = objects.succeeds(&format!("status -n {namespace}")).await?;
+    ensure!(
+        page.starts_with("GitRepository  1 suspended\n\nNothing has failed.\n")
+            && page.contains(&format!("\nSuspended:\n    GitRepository/{namespace}/off by "))
+            && page.ends_with(" ago: maintenance\n"),
+        "{page}"
+    );
+    let data = objects
+        .succeeds(&format!("status -n {namespace} -o json"))
+        .await?;
+    let data: Json = serde_json::from_str(&data)?;
+    assert_eq!(data["suspended"][0]["suspension"]["reason"], "maintenance");
+    let text = objects.succeeds("explain GitRepository/off").await?;
+    ensure!(
+        text.contains("\nIt was suspended by ")
+            && text.ends_with(&format!(
+                "ago: maintenance\n    to do: weir resume source git off -n {namespace}\n"
+            )),
+        "{text}"
+    );
+    let wide = objects.succeeds("get source git off -o wide --no-header").await?;
+    ensure!(wide.contains(": maintenance"), "{wide}");
+    Ok(())
+}

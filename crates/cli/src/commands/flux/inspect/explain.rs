@@ -4,9 +4,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use cluster::{Detail, Selection};
 use fleet::{
-    Event, Kind, Reference, age,
+    Event, Kind, Reference, Suspension, age,
     cause::{Entry, Group, Index, Name, NamedObject, Root, named_objects},
 };
+use jiff::Timestamp;
 use yaml::Value;
 
 use super::{
@@ -65,7 +66,10 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
     let mut text = head(&index, name, entry);
     let roots = index.roots(name);
     if roots.is_empty() && !index.is_problem(entry) {
-        text.push_str("\nNothing is wrong with it.\n");
+        text.push_str(&match Suspension::of(&entry.object) {
+            Some(note) => suspended(index.now(), name, entry.kind, &note),
+            None => "\nNothing is wrong with it.\n".to_owned(),
+        });
     }
     for root in &roots {
         let group = Group {
@@ -87,6 +91,20 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
     Ok(text)
 }
 
+/// Returns who suspended an object that is ready, and how it goes on.
+fn suspended(now: Timestamp, name: &Name, kind: &Kind, note: &Suspension) -> String {
+    let since = match note.since(now) {
+        since if since.is_empty() => since,
+        since => format!(" {since}"),
+    };
+    format!(
+        "\nIt was suspended{since}\n    to do: weir resume {} {} -n {}\n",
+        kind.command(),
+        name.name,
+        name.namespace
+    )
+}
+
 fn own_name(kind: &Kind, namespace: &str, name: &str) -> Name {
     Name {
         group: kind.group.to_owned(),
@@ -100,7 +118,7 @@ fn own_name(kind: &Kind, namespace: &str, name: &str) -> Name {
 fn head(index: &Index, name: &Name, entry: &Entry) -> String {
     let mut text = format!("{name} is {}\n", entry.health);
     for condition in &entry.object.status.conditions {
-        let since = condition.last_transition_time.parse::<jiff::Timestamp>();
+        let since = condition.last_transition_time.parse::<Timestamp>();
         let since = since.map(|since| age(index.now().as_second().saturating_sub(since.as_second())));
         text.push_str(&format!(
             "    {}={} for {}: {}: {}\n",

@@ -195,6 +195,7 @@ impl GetArgs {
             group: *kind == kind::GITOPS_KLUCTL_DEPLOYMENT || *kind == kind::FLUX_KLUCTL_DEPLOYMENT,
             kind_prefix: is_all,
             source: self.show_source || is_wide,
+            suspension: is_wide,
             age: is_wide,
         }
     }

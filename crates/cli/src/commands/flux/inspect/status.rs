@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use cluster::Selection;
 use fleet::{
-    Kind, Object,
+    Kind, Object, Suspension,
     cause::{Group, Index, Name, Page},
     kind,
 };
@@ -109,7 +109,7 @@ fn document(page: &Page) -> Json {
         "counts": counts.collect::<Vec<_>>(),
         "causes": page.groups.iter().map(cause).collect::<Vec<_>>(),
         "progressing": references(&page.progressing),
-        "suspended": references(&page.suspended),
+        "suspended": page.suspended.iter().map(suspended).collect::<Vec<_>>(),
     })
 }
 
@@ -121,9 +121,26 @@ fn cause(group: &Group) -> Json {
         "since": root.since.map(|since| since.to_string()),
         "reason": root.reason,
         "message": root.message,
+        "suspension": root.suspension.as_ref().map(note),
         "advice": root.advice(),
         "alike": references(&group.alike),
         "holdsUp": references(&group.held_up),
+    })
+}
+
+fn suspended((name, suspension): &(Name, Suspension)) -> Json {
+    let mut json = reference(name);
+    json["suspension"] = note(suspension);
+    json
+}
+
+/// Returns the note on a suspended object; unknown fields are null.
+fn note(suspension: &Suspension) -> Json {
+    let known = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
+    json!({
+        "by": known(&suspension.by),
+        "at": suspension.at.map(|at| at.to_string()),
+        "reason": known(&suspension.reason),
     })
 }
 

@@ -3,7 +3,10 @@
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use cluster::Patch;
-use fleet::Kind;
+use fleet::{
+    Kind,
+    suspension::{AT, BY, REASON},
+};
 use jiff::Timestamp;
 use yaml::{Map, Value};
 
@@ -17,11 +20,6 @@ use crate::{
     output::error_chain,
     usage::{boolean_flag, parse_bool},
 };
-
-/// Annotations of suspended objects: who suspended them, when, and why.
-const BY: &str = "weir.io/suspended-by";
-const AT: &str = "weir.io/suspended-at";
-const REASON: &str = "weir.io/suspended-reason";
 
 /// Longest reason in bytes.
 const MAX_REASON: usize = 1024;
