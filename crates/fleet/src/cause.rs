@@ -32,7 +32,18 @@ pub struct Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+        write!(f, "{}/{}/{}", self.kind_word(), self.namespace, self.name)
+    }
+}
+
+impl Name {
+    /// Returns the kind, with its group if several kinds have the name: `KluctlDeployment.gitops.kluctl.io`.
+    #[must_use]
+    pub fn kind_word(&self) -> String {
+        match Kind::named(&self.kind).len() {
+            0 | 1 => self.kind.clone(),
+            _ => format!("{}.{}", self.kind, self.group),
+        }
     }
 }
 
@@ -159,7 +170,7 @@ impl Index {
             return has_roots;
         }
         let Some(entry) = self.entries.get(name) else {
-            let missing = self.root(name, Problem::Missing, "it does not exist");
+            let missing = self.root(name, Problem::Missing, "");
             return walk.add(Some(missing));
         };
         if walk.path.len() >= DEPTH {
@@ -233,8 +244,10 @@ impl Index {
             };
             upstream.extend(others.filter(|other| !self.is_ready(other) || is_named(other)));
         }
-        let named = ready.filter(|ready| ready.status == "False");
-        let named = named.into_iter().flat_map(|ready| named_objects(&ready.message));
+        let failed = ready.filter(|ready| ready.status == "False");
+        let named = failed
+            .into_iter()
+            .flat_map(|ready| named_objects(&object.failure(ready)));
         let named = named.filter_map(|named| self.known(&named));
         upstream.extend(named.filter(|named| named != name && !self.is_ready(named)));
         upstream
@@ -305,8 +318,8 @@ impl Index {
             reason: condition
                 .map(|condition| condition.reason.clone())
                 .unwrap_or_default(),
-            message: match condition {
-                Some(condition) if message.is_empty() => condition.message.clone(),
+            message: match (condition, object) {
+                (Some(condition), Some(object)) if message.is_empty() => object.failure(condition),
                 _ => message.to_owned(),
             },
             since: since.or(created),
@@ -369,7 +382,13 @@ pub struct NamedObject {
 /// Returns the objects that a message names as `Kind/namespace/name`, each once.
 #[must_use]
 pub fn named_objects(message: &str) -> Vec<NamedObject> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.');
+    // An underscore is no part of these names, but of words that are none.
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_');
+    let is_label = |text: &str| {
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        let is_inner = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        text.chars().all(is_allowed) && is_inner(text.chars().next()) && is_inner(text.chars().last())
+    };
     let mut found = Vec::new();
     for word in message.split(|c| !is_part(c)) {
         let mut parts = word.trim_end_matches('.').split('/');
@@ -378,13 +397,13 @@ pub fn named_objects(message: &str) -> Vec<NamedObject> {
         else {
             continue;
         };
-        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase()) && !kind.contains(['.', '-']);
+        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase()) && !kind.contains(['.', '-', '_']);
         let object = NamedObject {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        if is_kind && !namespace.is_empty() && !name.is_empty() && !found.contains(&object) {
+        if is_kind && is_label(namespace) && is_label(name) && !found.contains(&object) {
             found.push(object);
         }
     }

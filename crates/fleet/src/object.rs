@@ -113,6 +113,12 @@ pub struct Status {
     pub last_automation_run_time: String,
     /// The commit that a KluctlDeployment with its own source observed.
     pub observed_commit: String,
+    /// The errors of a KluctlDeployment with its own source, whose condition Ready only counts them.
+    pub last_prepare_error: String,
+    #[serde(deserialize_with = "failures")]
+    pub last_deploy_result: Failures,
+    #[serde(deserialize_with = "failures")]
+    pub last_validate_result: Failures,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -157,7 +163,51 @@ pub struct Image {
     pub tag: String,
 }
 
+/// The first errors of a command, and the number of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Failures {
+    pub first: Vec<String>,
+    pub count: usize,
+}
+
+impl Failures {
+    /// Errors that are kept.
+    const KEPT: usize = 3;
+
+    /// Joins the first errors, and counts the others.
+    fn text(&self) -> String {
+        let text = self.first.join("; ");
+        match self.count.saturating_sub(self.first.len()) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        }
+    }
+}
+
 impl Object {
+    /// Returns the reason of a failure: the message of a condition, with the errors that the status has elsewhere.
+    #[must_use]
+    pub fn failure(&self, condition: &Condition) -> String {
+        let status = &self.status;
+        let errors = match condition.reason.as_str() {
+            "PrepareFailed" if !status.last_prepare_error.is_empty() => {
+                return status.last_prepare_error.trim().to_owned();
+            }
+            "DeployFailed" | "PruneFailed" => &status.last_deploy_result,
+            "ValidateFailed" => &status.last_validate_result,
+            _ => return condition.message.clone(),
+        };
+        match errors.first.first() {
+            // Some controllers quote the errors in the message.
+            Some(first) if !condition.message.contains(first.as_str()) => {
+                format!("{} {}", condition.message, errors.text())
+                    .trim()
+                    .to_owned()
+            }
+            _ => condition.message.clone(),
+        }
+    }
+
     #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         self.status
@@ -226,6 +276,52 @@ impl Object {
     }
 }
 
+/// Reads the errors of a result of kluctl, whatever else it has.
+fn failures<'de, D: Deserializer<'de>>(from: D) -> Result<Failures, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Result {
+            #[serde(default)]
+            errors: Option<Vec<Error>>,
+        },
+        Other(IgnoredAny),
+    }
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Error {
+        Of {
+            #[serde(rename = "ref", default)]
+            object: Option<Reference>,
+            message: String,
+        },
+        Text(String),
+        Other(IgnoredAny),
+    }
+
+    let errors = match Stored::deserialize(from)? {
+        Stored::Result { errors } => errors.unwrap_or_default(),
+        Stored::Other(IgnoredAny) => Vec::new(),
+    };
+    let count = errors.len();
+    let first = errors.into_iter().filter_map(|error| match error {
+        Error::Of { object, message } => Some(match object.filter(|object| !object.kind.is_empty()) {
+            Some(object) if object.namespace.is_empty() => {
+                format!("{}/{}: {message}", object.kind, object.name)
+            }
+            Some(object) => format!("{}/{}/{}: {message}", object.kind, object.namespace, object.name),
+            None => message,
+        }),
+        Error::Text(message) => Some(message),
+        Error::Other(IgnoredAny) => None,
+    });
+    Ok(Failures {
+        first: first.take(Failures::KEPT).collect(),
+        count,
+    })
+}
+
 /// An annotation with a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -272,6 +368,45 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn failures_of_kluctl_have_their_errors() {
+        let failure = |reason: &str, message: &str, status: serde_json::Value| {
+            let object: Object = serde_json::from_value(json!({"status": status})).unwrap();
+            let condition = Condition {
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                ..Condition::default()
+            };
+            object.failure(&condition)
+        };
+        let prepare = "prepare failed. Check status.lastPrepareError for details";
+        assert_eq!(
+            failure(
+                "PrepareFailed",
+                prepare,
+                json!({"lastPrepareError": "no such target\n"})
+            ),
+            "no such target"
+        );
+        let of = json!({"kind": "Deployment", "namespace": "n", "name": "web"});
+        let errors = json!([{"ref": of, "message": "denied"}, {"message": "b"}, "c", {"message": "d"}, 5]);
+        let status = json!({"lastDeployResult": {"id": "1", "errors": errors}, "lastValidateResult": "odd"});
+        assert_eq!(
+            failure("DeployFailed", "deploy failed with 5 errors.", status.clone()),
+            "deploy failed with 5 errors. Deployment/n/web: denied; b; c and 2 more"
+        );
+        assert_eq!(
+            failure("ValidateFailed", "validate failed", status.clone()),
+            "validate failed"
+        );
+        assert_eq!(failure("BuildFailed", "no", status), "no");
+        let quoted = json!({"lastDeployResult": {"errors": [{"message": "denied"}]}});
+        assert_eq!(
+            failure("DeployFailed", "deploy: denied", quoted),
+            "deploy: denied"
+        );
+    }
 
     #[test]
     fn copies_of_objects_in_annotations_are_skipped() {

@@ -184,6 +184,16 @@ impl Group {
     /// Returns the cause, the objects that it holds up, and a remedy.
     #[must_use]
     pub fn text(&self, now: jiff::Timestamp) -> String {
+        self.text_with(now, &self.root.advice())
+    }
+
+    /// Returns the cause of an object whose explanation follows.
+    #[must_use]
+    pub fn explanation(&self, now: jiff::Timestamp) -> String {
+        self.text_with(now, &self.root.remedy())
+    }
+
+    fn text_with(&self, now: jiff::Timestamp, advice: &str) -> String {
         let root = &self.root;
         let mut text = format!("✗ {} {}", root.name, root.problem.words());
         if let Some(since) = root.since {
@@ -214,7 +224,7 @@ impl Group {
                 some(&self.held_up)
             ));
         }
-        text.push_str(&format!("    to do: {}\n", root.advice()));
+        text.push_str(&format!("    to do: {advice}\n"));
         text
     }
 }
@@ -277,9 +287,30 @@ impl Problem {
 }
 
 impl Root {
-    /// Returns the remedy: a command, or a change that a person can make.
+    /// Returns the next step: a command, or a change that a person can make.
     #[must_use]
     pub fn advice(&self) -> String {
+        match self.problem {
+            Problem::Failed | Problem::NoArtifact | Problem::Unknown => {
+                let Name { namespace, name, .. } = &self.name;
+                let explain = format!("weir explain {}/{name} -n {namespace}", self.name.kind_word());
+                match self.is_reconciled() {
+                    true => format!("{explain}; {}", self.remedy()),
+                    false => explain,
+                }
+            }
+            _ => self.remedy(),
+        }
+    }
+
+    fn is_reconciled(&self) -> bool {
+        let known = Kind::find(&self.name.group, &self.name.kind);
+        known.is_some_and(|kind| kind.features.reconciles)
+    }
+
+    /// Returns the remedy, after the cause was looked at.
+    #[must_use]
+    pub fn remedy(&self) -> String {
         let Name {
             group,
             kind,
@@ -289,7 +320,6 @@ impl Root {
         let known = Kind::find(group, kind);
         let word = known.map(|kind| kind.command()).unwrap_or_default();
         let object = format!("{word} {name} -n {namespace}");
-        let is_reconciled = known.is_some_and(|kind| kind.features.reconciles);
         match self.problem {
             Problem::Missing => "create it, or correct the reference to it".to_owned(),
             Problem::Cycle => "remove one of the references in spec.dependsOn".to_owned(),
@@ -299,13 +329,16 @@ impl Root {
                 "see why its controller can't finish: weir logs --kind {kind} --name {name} -n {namespace}"
             ),
             Problem::Unseen => "see if its controller is installed and runs: weir check".to_owned(),
-            Problem::Failed | Problem::NoArtifact | Problem::Unknown if is_reconciled => {
-                format!(
-                    "weir explain {kind}/{name} -n {namespace}; when it is corrected: weir reconcile {object}"
-                )
-            }
             Problem::Failed | Problem::NoArtifact | Problem::Unknown => {
-                format!("weir explain {kind}/{name} -n {namespace}")
+                if !self.is_reconciled() {
+                    return "correct it, or what it refers to".to_owned();
+                }
+                // Its controller takes requests of another form.
+                let request = match known == Some(&kind::GITOPS_KLUCTL_DEPLOYMENT) {
+                    true => format!("weir gitops reconcile --name {name} -n {namespace}"),
+                    false => format!("weir reconcile {object}"),
+                };
+                format!("when it is corrected: {request}")
             }
         }
     }

@@ -123,7 +123,12 @@ fn objects_that_a_message_names_are_followed() {
         kustomization("inner", &[], "False", "BuildFailed", "no"),
     ]);
     assert_eq!(roots(&all, "outer"), ["Kustomization/n/inner Failed"]);
-    assert!(named_objects("https://x.io/a/b and a/b/c").is_empty());
+    for message in [
+        "https://x.io/a/b and a/b/c",
+        "shop_Deployment/a/b Deployment/a/b_c Users/Alice/repo Deployment/-/x",
+    ] {
+        assert_eq!(named_objects(message), [], "{message}");
+    }
 }
 
 #[test]
@@ -155,6 +160,39 @@ fn suspended_objects_are_causes_only_of_waiting_ones() {
     assert_eq!(
         roots(&index(vec![git("True", true), unready]), "b"),
         ["Kustomization/n/b Suspended"]
+    );
+}
+
+#[test]
+fn kluctl_deployments_have_their_errors_and_requests() {
+    let message = "prepare failed. Check status.lastPrepareError for details";
+    let mut shop = object("shop", &json!({}), "False", "PrepareFailed", message);
+    shop["status"]["lastPrepareError"] = json!("target prod not found");
+    let page = index(vec![(&kind::GITOPS_KLUCTL_DEPLOYMENT, shop)]).page();
+    let now = NOW.parse().unwrap();
+    assert_eq!(
+        page.groups[0].text(now),
+        "✗ KluctlDeployment.gitops.kluctl.io/n/shop has been failing for 10m\n    \
+             why: PrepareFailed: target prod not found\n    \
+             to do: weir explain KluctlDeployment.gitops.kluctl.io/shop -n n; \
+             when it is corrected: weir gitops reconcile --name shop -n n\n"
+    );
+    assert!(
+        page.groups[0]
+            .explanation(now)
+            .ends_with("    to do: when it is corrected: weir gitops reconcile --name shop -n n\n")
+    );
+}
+
+#[test]
+fn missing_objects_need_no_reason() {
+    let waits = kustomization("a", &[], "False", "ArtifactFailed", "Source artifact not found");
+    let page = index(vec![waits]).page();
+    assert_eq!(
+        page.groups[0].text(NOW.parse().unwrap()),
+        "✗ GitRepository/n/git does not exist\n    \
+             holds up 1: Kustomization/n/a\n    \
+             to do: create it, or correct the reference to it\n"
     );
 }
 

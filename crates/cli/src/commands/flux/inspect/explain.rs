@@ -49,7 +49,7 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
     let (word, name) = object
         .split_once('/')
         .with_context(|| format!("{object:?} is not KIND/NAME, such as Kustomization/apps"))?;
-    let kinds = Kind::by_word(word);
+    let kinds = kinds(word);
     if kinds.is_empty() {
         bail!("'{word}' is not a recognized Flux kind");
     }
@@ -77,7 +77,7 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
             alike: Vec::new(),
             held_up: Vec::new(),
         };
-        text.push_str(&format!("\n{}", group.text(index.now())));
+        text.push_str(&format!("\n{}", group.explanation(index.now())));
         text.push_str(&evidence(flux, &index, root).await?);
     }
     let dependants = dependants(&index, name);
@@ -89,6 +89,16 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
         ));
     }
     Ok(text)
+}
+
+/// Returns the kinds that a word means: a name or word, or a name with its group, such as `KluctlDeployment.gitops.kluctl.io`.
+fn kinds(word: &str) -> Vec<&'static Kind> {
+    let Some((name, group)) = word.split_once('.') else {
+        return Kind::by_word(word);
+    };
+    let mut kinds = Kind::by_word(name);
+    kinds.retain(|kind| kind.group.eq_ignore_ascii_case(group));
+    kinds
 }
 
 /// Returns who suspended an object that is ready, and how it goes on.
@@ -150,13 +160,17 @@ async fn evidence(flux: &Flux, index: &Index, root: &Root) -> Result<String> {
     let mut text = warnings(flux, index, &own, &[]).await?;
     let failing = named_objects(&root.message);
     for object in failing.iter().filter(|object| **object != own).take(FAILING) {
-        text.push_str(&format!(
-            "    {}/{}/{}:\n",
-            object.kind, object.namespace, object.name
-        ));
         let pods = pods(flux, object).await?;
-        text.push_str(&warnings(flux, index, object, &pods).await?);
-        pods.iter().for_each(|pod| text.push_str(&containers(pod)));
+        let mut found = warnings(flux, index, object, &pods).await?;
+        pods.iter().for_each(|pod| found.push_str(&containers(pod)));
+        if !found.is_empty() {
+            let NamedObject {
+                kind,
+                namespace,
+                name,
+            } = object;
+            text.push_str(&format!("    {kind}/{namespace}/{name}:\n{found}"));
+        }
     }
     Ok(text)
 }
@@ -254,6 +268,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn group_selects_one_of_kinds_with_one_name() {
+        let groups = |word: &str| kinds(word).iter().map(|kind| kind.group).collect::<Vec<_>>();
+        assert_eq!(groups("kd"), ["gitops.kluctl.io", "flux.kluctl.io"]);
+        assert_eq!(groups("KluctlDeployment.flux.kluctl.io"), ["flux.kluctl.io"]);
+        assert!(groups("ks.kluctl.io").is_empty());
+    }
 
     #[test]
     fn pods_belong_to_their_owner_and_its_deployment() {
