@@ -19,6 +19,10 @@ impl SharedMemory for OperationMemory {
     fn take(&self, bytes: u64) -> bool {
         self.0.lock().try_grow(bytes).is_ok()
     }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.lock().shrink(bytes);
+    }
 }
 
 /// Lets the budget of an operation draw from the ledger of the process, if there is one, as work of a namespace.
@@ -39,6 +43,8 @@ fn drawing(budget: Budget, ledger: Option<ByteBudget>, namespace: &str) -> Budge
 
 #[cfg(test)]
 mod tests {
+    use tree::MemoryReservation;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -60,6 +66,13 @@ mod tests {
         drop(other);
         assert_eq!(ledger.in_use(), 15 * MIB);
         drop((clone, greedy));
+        assert_eq!(ledger.in_use(), 0);
+        // Values of a render are given back before its end.
+        let values = render("values");
+        let mut reservation = MemoryReservation::default();
+        reservation.resize(3 * MIB, &values).unwrap();
+        assert_eq!(ledger.in_use(), 3 * MIB);
+        drop(reservation);
         assert_eq!(ledger.in_use(), 0);
         let own = drawing(Budget::default(), None, "any");
         own.memory(u64::MAX).unwrap();

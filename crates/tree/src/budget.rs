@@ -1,7 +1,10 @@
 //! The limits of a piece of work.
 
+mod reservation;
 #[cfg(test)]
 mod tests;
+
+pub use reservation::MemoryReservation;
 
 use std::{
     fmt,
@@ -49,6 +52,9 @@ impl Default for Limits {
 pub trait SharedMemory: fmt::Debug + Send + Sync {
     /// Takes bytes. Returns false if others hold them.
     fn take(&self, bytes: u64) -> bool;
+
+    /// Gives back bytes that the operation took before.
+    fn give_back(&self, bytes: u64);
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

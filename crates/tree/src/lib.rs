@@ -15,7 +15,7 @@ mod path;
 mod record;
 mod stack;
 
-pub use budget::{Budget, Exceeded, Limits, SharedMemory};
+pub use budget::{Budget, Exceeded, Limits, MemoryReservation, SharedMemory};
 pub use disk::Disk;
 pub use mem::Mem;
 pub use overlay::Overlay;
