@@ -68,7 +68,7 @@ where
 {
     match blocking::run(namespace, timeout, cancel, job).await {
         Ok(ended) => ended,
-        Err(error @ Failed::NoThread(_)) => {
+        Err(error @ (Failed::NoThread(_) | Failed::Cancelled)) => {
             Err(Fault::retry(Reason::DirectoryCreationFailed, error.to_string()).into())
         }
         Err(Failed::Panicked) => Err(panicked().into()),

@@ -48,7 +48,7 @@ impl Kustomizations {
         pass: &Pass<'_, Kustomization>,
         source: &SourceArtifact,
     ) -> Result<Manifests, Fault> {
-        let (object, spec) = (pass.object, &pass.object.spec);
+        let spec = &pass.object.spec;
         let retry = spec::retry_interval(spec);
         let failed = |message: String| Fault::wait(retry, Reason::BuildFailed, message);
         let files = self.files(pass, source).await?;
@@ -102,6 +102,20 @@ impl Kustomizations {
             digest: built.digest,
             refusal: built.refusal,
         })
+    }
+
+    /// Reads the variables and keys of a build.
+    async fn inputs(
+        &self,
+        pass: &Pass<'_, Kustomization>,
+        reads: &mut BuildReads,
+    ) -> Result<(Variables, Option<Keys>), Fault> {
+        let spec = &pass.object.spec;
+        let failed = |why: String| Fault::wait(spec::retry_interval(spec), Reason::BuildFailed, why);
+        let variables = variables::read(spec, pass.namespace, reads).await;
+        let variables = variables.map_err(|why| failed(format!("post build failed: {why}")))?;
+        let keys = self.keys(pass.object, reads).await.map_err(failed)?;
+        Ok((variables, keys))
     }
 
     fn fetcher(&self, used: &Arc<AtomicBool>) -> Option<NotedFetcher> {
