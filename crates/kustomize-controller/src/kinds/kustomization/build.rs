@@ -61,7 +61,7 @@ impl Kustomizations {
         let mut reads = BuildReads::new(self.parts.clusters.local().of_tenant(pass.namespace));
         let inputs = async {
             let variables = variables::read(spec, pass.namespace, &mut reads).await;
-            let keys = self.keys(object, &mut reads).await.map_err(failed)?;
+            let keys = self.keys(pass.object, &mut reads).await.map_err(failed)?;
             Ok((variables, keys))
         };
         let (variables, keys) = pass.slot.lending(inputs).await?;
@@ -102,20 +102,6 @@ impl Kustomizations {
             digest: built.digest,
             refusal: built.refusal,
         })
-    }
-
-    /// Reads the variables and keys of a build.
-    async fn inputs(
-        &self,
-        pass: &Pass<'_, Kustomization>,
-        reads: &mut BuildReads,
-    ) -> Result<(Variables, Option<Keys>), Fault> {
-        let spec = &pass.object.spec;
-        let failed = |why: String| Fault::wait(spec::retry_interval(spec), Reason::BuildFailed, why);
-        let variables = variables::read(spec, pass.namespace, reads).await;
-        let variables = variables.map_err(|why| failed(format!("post build failed: {why}")))?;
-        let keys = self.keys(pass.object, reads).await.map_err(failed)?;
-        Ok((variables, keys))
     }
 
     fn fetcher(&self, used: &Arc<AtomicBool>) -> Option<NotedFetcher> {
