@@ -332,7 +332,7 @@ fn settings(config: &Config) -> Settings {
     let server = config.cluster_url.to_string();
     Settings {
         server: server.trim_end_matches('/').to_owned(),
-        memory: limits::process_memory().unwrap_or_else(|| ByteBudget::fair(ANSWERS)),
+        memory: limits::process_memory().unwrap_or_else(|| ByteBudget::new(ANSWERS)),
         admission_age: ADMISSION_AGE,
         ..Settings::default()
     }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Limits, Reservations, SshConnections, clock::Clock};
 
@@ -13,6 +14,8 @@ use crate::{Limits, Reservations, SshConnections, clock::Clock};
 pub struct Call {
     pub timeout: Duration,
     pub cancelled: Arc<AtomicBool>,
+    /// Cancelled when other tenants need the memory or the temporary files of the call, which fails then; by default of this call only.
+    pub revoked: CancellationToken,
     pub limits: Limits,
     /// Tenant whose part of the process's memory is used, such as a namespace; if empty, the host of the server.
     pub tenant: String,
@@ -28,6 +31,7 @@ impl Call {
         Self {
             timeout,
             cancelled: Arc::default(),
+            revoked: CancellationToken::new(),
             limits: Limits::default(),
             tenant: String::new(),
             ssh: SshConnections::default(),
@@ -37,6 +41,7 @@ impl Call {
 
     pub(crate) fn start_clock(&self, runtime: Handle, safe_url: String) -> Clock {
         let limits = (self.timeout, self.limits.silence);
-        Clock::start(runtime, limits, Arc::clone(&self.cancelled), safe_url)
+        let ends = (Arc::clone(&self.cancelled), self.revoked.clone());
+        Clock::start(runtime, limits, ends, safe_url)
     }
 }

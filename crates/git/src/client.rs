@@ -110,8 +110,8 @@ impl Network {
             tenant => tenant,
         };
         let of_tenant = Shares {
-            memory: self.memory.tenant(tenant),
-            disk: self.disk.tenant(tenant),
+            memory: self.memory.tenant(tenant).revoked_by(&call.revoked),
+            disk: self.disk.tenant(tenant).revoked_by(&call.revoked),
             reservations: call.reservations.clone(),
         };
         let connector = match remote.ssh() {

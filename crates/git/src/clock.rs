@@ -1,4 +1,4 @@
-//! Deadline and cancellation of one session.
+//! Deadline, cancellation and revocation of one session.
 
 use std::{
     future::Future,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
@@ -23,6 +24,7 @@ pub(crate) struct Clock {
     timeout: Duration,
     silence: Duration,
     cancelled: Arc<AtomicBool>,
+    revoked: CancellationToken,
     safe_url: String,
 }
 
@@ -30,7 +32,7 @@ impl Clock {
     pub(crate) fn start(
         runtime: Handle,
         (timeout, silence): (Duration, Duration),
-        cancelled: Arc<AtomicBool>,
+        (cancelled, revoked): (Arc<AtomicBool>, CancellationToken),
         safe_url: String,
     ) -> Self {
         Self {
@@ -39,6 +41,7 @@ impl Clock {
             timeout,
             silence,
             cancelled,
+            revoked,
             safe_url,
         }
     }
@@ -48,6 +51,11 @@ impl Clock {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.revoked.is_cancelled() {
+            return Err(Error::Revoked {
+                url: self.safe_url.clone(),
+            });
+        }
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled {
                 url: self.safe_url.clone(),

@@ -59,6 +59,10 @@ pub enum Error {
     Timeout { url: String, after: Duration },
     #[error("talking to '{url}' was cancelled")]
     Cancelled { url: String },
+    #[error(
+        "talking to '{url}' was stopped, because other work needed the memory or the temporary files that it held for long; it will be tried again"
+    )]
+    Revoked { url: String },
     #[error("tls: no trusted connection to '{url}': {why}: {}", net::tls_problem(.why))]
     Tls { url: String, why: String },
     #[error("network: '{url}': {why}")]
@@ -133,11 +137,14 @@ fn space(why: &limits::ByteBudgetError) -> String {
         limits::ByteBudgetError::InUse => {
             "other work holds the space for temporary files; it will be tried again".to_owned()
         }
+        limits::ByteBudgetError::Revoked => {
+            "other work needed the temporary files that it held for long; it will be tried again".to_owned()
+        }
     }
 }
 
 impl Error {
-    /// Returns true if the call failed by its timeout, its cancellation or its tenant's memory and disk: another call may
+    /// Returns true if the call failed by its timeout, its cancellation or revocation, or its tenant's memory and disk: another call may
     /// succeed at the same time.
     #[must_use]
     pub fn is_of_call(&self) -> bool {
@@ -145,6 +152,7 @@ impl Error {
             self,
             Self::Timeout { .. }
                 | Self::Cancelled { .. }
+                | Self::Revoked { .. }
                 | Self::Memory { .. }
                 | Self::Space { .. }
                 | Self::Disk(_)

@@ -18,6 +18,9 @@ const HANDSHAKE: u64 = 1 << 20;
 /// Bytes of memory that are reserved for the paths of a pack: about ten thousand.
 const PATHS: u64 = 8 << 20;
 
+/// Fewest bytes that are reserved for another attempt, halved.
+const FIRST_RESERVATION: u64 = 1 << 20;
+
 /// Maximum number of answers for one purpose: a pack needs one without negotiation, and a few with it.
 const MAX_ANSWERS: u32 = 64;
 
@@ -40,6 +43,10 @@ pub(crate) struct Intake {
     reservations: Reservations,
     /// Memory of this session's lists of refs, until a pack is allowed.
     refs: Mutex<Option<Share>>,
+    /// Bytes of memory that the last refused list of refs needed until then.
+    refused_refs: AtomicU64,
+    /// Bytes of temporary files that the last refused pack needed until then.
+    refused_disk: AtomicU64,
     /// Initial value of `allowance`, and its name.
     limit: Mutex<(u64, &'static str)>,
     failure: Mutex<Option<Error>>,
@@ -63,6 +70,8 @@ impl Intake {
             disk,
             reservations,
             refs: Mutex::default(),
+            refused_refs: AtomicU64::new(0),
+            refused_disk: AtomicU64::new(0),
             limit: Mutex::default(),
             failure: Mutex::default(),
         }
@@ -90,11 +99,12 @@ impl Intake {
         self.set_allowance(bytes, "bytes of a pack");
     }
 
-    /// Reserves memory for the longest list of refs at once, as far as the pass has not reserved it. The session has no list
-    /// while it waits, so that sessions with lists never wait for each other.
+    /// Reserves twice the memory that the last list of refs was refused, as far as the pass has not reserved it, and at most enough for
+    /// a list of `bytes`. The session has no list while it waits, so that sessions with lists never wait for each other.
     pub(crate) fn reserve_refs(&self, bytes: u64) -> Result<(), Error> {
         *self.refs.lock() = None;
-        let needed = bytes.saturating_mul(REFS_GROWTH).saturating_add(HANDSHAKE);
+        let most = bytes.saturating_mul(REFS_GROWTH);
+        let needed = more_than(self.refused_refs.load(Ordering::Relaxed), most).saturating_add(HANDSHAKE);
         let left = self
             .memory
             .most()
@@ -155,15 +165,27 @@ impl Intake {
     }
 
     pub(crate) fn take_disk(&self, bytes: u64) -> Result<(), Error> {
-        let grown = self.with_reserved(|own| own.disk.try_grow(bytes));
+        let grown = self.with_reserved(|own| {
+            let (before, grown) = (own.disk.bytes(), own.disk.try_grow(bytes));
+            let needed = if grown.is_ok() {
+                0
+            } else {
+                before.saturating_add(bytes)
+            };
+            self.refused_disk.store(needed, Ordering::Relaxed);
+            grown
+        });
         grown.map_err(|why| self.no_space(why))
     }
 
-    /// Reserves space for the largest pack at once, as far as the pass has not reserved it. Waits for space that others have.
-    pub(crate) fn reserve_disk(&self, bytes: u64) -> Result<(), Error> {
+    /// Reserves twice the space that the last pack was refused, at most `most` bytes, as far as the pass has not reserved it. Waits for
+    /// space that others have.
+    pub(crate) fn reserve_disk(&self, most: u64) -> Result<(), Error> {
+        let refused = self.refused_disk.load(Ordering::Relaxed);
         self.with_reserved(|own| {
+            let needed = more_than(refused.saturating_sub(own.disk.bytes()), most);
             let left = self.disk.most().saturating_sub(own.disk.bytes());
-            let reserved = self.clock.wait_for_own(own.disk.reserve(bytes.min(left)))?;
+            let reserved = self.clock.wait_for_own(own.disk.reserve(needed.min(left)))?;
             reserved.map_err(|why| self.no_space(why))
         })
     }
@@ -253,9 +275,33 @@ impl Intake {
             });
         }
         if let Some(share) = &mut *self.refs.lock() {
-            let grown = share.try_grow(len.saturating_mul(REFS_GROWTH));
+            let bytes = len.saturating_mul(REFS_GROWTH);
+            let grown = share.try_grow(bytes);
+            if grown.is_err() {
+                let needed = share.bytes().saturating_add(bytes);
+                self.refused_refs.store(needed, Ordering::Relaxed);
+            }
             grown.map_err(|why| self.out_of_memory("the list of refs", why))?;
         }
         Ok(())
+    }
+}
+
+/// Returns the bytes to reserve for the next attempt of an answer that was refused `needed` bytes: what is still to come is not known.
+fn more_than(needed: u64, most: u64) -> u64 {
+    needed.max(FIRST_RESERVATION).saturating_mul(2).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_after_a_refusal_reserve_twice_of_what_they_needed_up_to_the_limit() {
+        const MIB: u64 = 1 << 20;
+        let most = 100 * MIB;
+        let reserved = [0, MIB, 20 * MIB, 60 * MIB, u64::MAX].map(|needed| more_than(needed, most) / MIB);
+        assert_eq!(reserved, [2, 2, 40, 100, 100]);
+        assert_eq!(more_than(MIB, MIB), MIB);
     }
 }

@@ -43,6 +43,9 @@ use conversation::Wanted;
 use non_commits::NonCommits;
 use proofs::Proofs;
 
+/// Maximum number of attempts with reserved memory or space, each with twice as much as the one before.
+const ATTEMPTS: u32 = 8;
+
 /// A session with one server about one repository. All methods block, at most until the call's deadline.
 pub struct Session {
     remote: Remote,
@@ -139,19 +142,22 @@ impl Session {
     }
 
     pub fn fetch(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
-        match self.fetch_within(wanted, above) {
-            Err(Error::Space {
+        let mut fetched = self.fetch_within(wanted, above);
+        for _ in 0..ATTEMPTS {
+            let Err(Error::Space {
                 why: ByteBudgetError::InUse,
                 ..
-            }) => {
-                // The old one has the rest of a broken answer.
-                self.connect_anew()?;
-                self.intake
-                    .reserve_disk(self.limits.pack_bytes.saturating_mul(2))?;
-                self.fetch_within(wanted, above)
-            }
-            done => done,
+            }) = fetched
+            else {
+                break;
+            };
+            // The old one has the rest of a broken answer.
+            self.connect_anew()?;
+            self.intake
+                .reserve_disk(self.limits.pack_bytes.saturating_mul(2))?;
+            fetched = self.fetch_within(wanted, above);
         }
+        fetched
     }
 
     /// Fetches a commit. A failure leaves the reserved space as it was.
@@ -235,20 +241,23 @@ impl Session {
         }
     }
 
-    /// Reads refs with the memory that is free, or repeats with a reservation for the longest list.
+    /// Reads refs with the memory that is free, or repeats with a reservation for a list of twice the length, up to the longest.
     fn with_memory<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        match read(self) {
-            Err(Error::Memory {
+        let mut done = read(self);
+        for _ in 0..ATTEMPTS {
+            let Err(Error::Memory {
                 why: ByteBudgetError::InUse,
                 ..
-            }) => {
-                self.intake.reserve_refs(self.limits.refs_bytes)?;
-                // The old one has the rest of a broken answer.
-                self.connect_anew()?;
-                read(self)
-            }
-            done => done,
+            }) = done
+            else {
+                break;
+            };
+            self.intake.reserve_refs(self.limits.refs_bytes)?;
+            // The old one has the rest of a broken answer.
+            self.connect_anew()?;
+            done = read(self);
         }
+        done
     }
 
     fn list_once(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {

@@ -289,6 +289,7 @@ mod tests {
             namespace: "apps".to_owned(),
             timeout: Duration::from_secs(60),
             cancelled: Arc::default(),
+            revoked: Default::default(),
         };
         let budget = Budget::default();
         work(&Decryptor::new(&keys, &budget, &handle, &job))

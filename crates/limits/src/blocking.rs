@@ -22,8 +22,10 @@ const CANCELLATION: Duration = Duration::from_millis(100);
 pub struct Job {
     pub namespace: String,
     pub timeout: Duration,
-    /// True once the work is cancelled or dropped.
+    /// True once the work is cancelled, revoked or dropped.
     pub cancelled: Arc<AtomicBool>,
+    /// Cancelled when others need the bytes that the work holds ([`Tenant::revoked_by`](crate::Tenant::revoked_by)).
+    pub revoked: CancellationToken,
 }
 
 /// The end of a job before its future.
@@ -62,7 +64,7 @@ pub fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = T>) -> 
     })
 }
 
-/// Runs blocking work on its own thread. It is cancelled with `cancel`, and when the returned future is dropped.
+/// Runs blocking work on its own thread. It is cancelled with `cancel`, and when the returned future is dropped or its bytes are revoked.
 ///
 /// # Errors
 /// If no thread can be started, or the work panics.
@@ -72,12 +74,26 @@ pub async fn run<T: Send + 'static>(
     cancel: &CancellationToken,
     job: impl FnOnce(&Job) -> T + Send + 'static,
 ) -> Result<T, Failed> {
+    run_revocable(namespace, timeout, (cancel, &CancellationToken::new()), job).await
+}
+
+/// Does the same as [`run`] for one of several jobs that hold bytes together, which are revoked by the second token.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_revocable<T: Send + 'static>(
+    namespace: &str,
+    timeout: Duration,
+    (cancel, revoked): (&CancellationToken, &CancellationToken),
+    job: impl FnOnce(&Job) -> T + Send + 'static,
+) -> Result<T, Failed> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let guard = CancelOnDrop(Arc::clone(&cancelled));
     let limits = Job {
         namespace: namespace.to_owned(),
         timeout,
         cancelled,
+        revoked: revoked.clone(),
     };
     let (send, mut receive) = oneshot::channel();
     let started = threads::run(move || {
@@ -87,7 +103,7 @@ pub async fn run<T: Send + 'static>(
     started.map_err(Failed::NoThread)?;
     let ended = tokio::select! {
         ended = &mut receive => ended,
-        () = cancel.cancelled() => {
+        () = either(cancel, revoked) => {
             guard.0.store(true, Ordering::Relaxed);
             receive.await
         }
@@ -116,6 +132,13 @@ pub async fn run_with_permit<T: Send + 'static>(
     });
     let (done, evicted) = permit.run(&stop, work).await;
     Ok((done?, evicted))
+}
+
+async fn either(one: &CancellationToken, other: &CancellationToken) {
+    tokio::select! {
+        () = one.cancelled() => {}
+        () = other.cancelled() => {}
+    }
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -162,6 +185,16 @@ mod tests {
             let (ended, ()) = tokio::join!(ended, cancelled);
             assert_eq!(ended.unwrap(), Err(expected));
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_is_cancelled_when_its_bytes_are_revoked() {
+        let (cancel, runtime) = (CancellationToken::new(), Handle::current());
+        let ended = run("apps", HOUR, &cancel, move |job| {
+            job.revoked.cancel();
+            wait(&runtime, job, std::future::pending::<()>())
+        });
+        assert_eq!(ended.await.unwrap(), Err(Unfinished::Cancelled));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -8,10 +8,10 @@ static LEDGER: OnceLock<ByteBudget> = OnceLock::new();
 
 /// Sets the bytes of the ledger at the start of a controller. Returns false if it was set before.
 pub fn set_process_memory(bytes: u64) -> bool {
-    LEDGER.set(ByteBudget::fair(bytes)).is_ok()
+    LEDGER.set(ByteBudget::new(bytes)).is_ok()
 }
 
-/// Returns the ledger of a controller: a fair budget, whose tenants are namespaces. `None` in a process of one user, such as a command line.
+/// Returns the ledger of a controller: whose tenants are namespaces. `None` in a process of one user, such as a command line.
 #[must_use]
 pub fn process_memory() -> Option<ByteBudget> {
     LEDGER.get().cloned()

@@ -215,7 +215,7 @@ mod tests {
     const KIB: u64 = 1024;
 
     fn budget(kib: u64) -> ByteBudget {
-        ByteBudget::fair(kib * KIB)
+        ByteBudget::new(kib * KIB)
     }
 
     #[test]

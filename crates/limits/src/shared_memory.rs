@@ -3,21 +3,29 @@
 use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use tree::{Budget, SharedMemory};
 
 use crate::{ByteBudget, Share, process_memory};
 
-struct OperationMemory(Mutex<Share>);
+struct OperationMemory {
+    share: Mutex<Share>,
+    revoked: CancellationToken,
+}
 
 impl fmt::Debug for OperationMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.lock().bytes())
+        write!(f, "{} bytes", self.share.lock().bytes())
     }
 }
 
 impl SharedMemory for OperationMemory {
     fn take(&self, bytes: u64) -> bool {
-        self.0.lock().try_grow(bytes).is_ok()
+        self.share.lock().try_grow(bytes).is_ok()
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.revoked.is_cancelled()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -34,8 +42,10 @@ pub fn from_process_memory(budget: Budget, namespace: &str) -> Budget {
 fn drawing(budget: Budget, ledger: Option<ByteBudget>, namespace: &str) -> Budget {
     match ledger {
         Some(ledger) => {
-            let share = ledger.tenant(namespace).share();
-            budget.with_memory(Arc::new(OperationMemory(Mutex::new(share))))
+            let revoked = CancellationToken::new();
+            let share = ledger.tenant(namespace).revoked_by(&revoked).share();
+            let share = Mutex::new(share);
+            budget.with_memory(Arc::new(OperationMemory { share, revoked }))
         }
         None => budget,
     }
@@ -51,7 +61,7 @@ mod tests {
 
     #[test]
     fn renders_of_one_namespace_leave_memory_to_others() {
-        let ledger = ByteBudget::fair(16 * MIB);
+        let ledger = ByteBudget::new(16 * MIB);
         let render = |namespace: &str| drawing(Budget::default(), Some(ledger.clone()), namespace);
         let greedy: Vec<Budget> = (0..4).map(|_| render("greedy")).collect();
         let taken = greedy.iter().filter(|budget| budget.output(4 * MIB).is_ok());
@@ -76,5 +86,19 @@ mod tests {
         assert_eq!(ledger.in_use(), 0);
         let own = drawing(Budget::default(), None, "any");
         own.memory(u64::MAX).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn old_render_of_the_greediest_ends_for_one_that_needs_its_memory() {
+        let ledger = ByteBudget::new(16 * MIB);
+        let render = |namespace: &str| drawing(Budget::default(), Some(ledger.clone()), namespace);
+        let (old, other) = (render("greedy"), render("other"));
+        old.memory(12 * MIB).unwrap();
+        tokio::time::advance(std::time::Duration::from_secs(15)).await;
+        old.check().unwrap();
+        other.memory(4 * MIB).unwrap_err();
+        assert_eq!(old.check(), Err(tree::Exceeded::Busy));
+        drop(old);
+        other.memory(4 * MIB).unwrap();
     }
 }

@@ -159,6 +159,7 @@ mod tests {
             namespace: "ns".to_owned(),
             timeout,
             cancelled: Arc::default(),
+            revoked: Default::default(),
         }
     }
 

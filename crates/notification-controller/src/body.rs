@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_of_one_namespace_take_nothing_from_another() {
-        let quota = RequestQuota::new(64, limits::ByteBudget::fair(13 << 10));
+        let quota = RequestQuota::new(64, limits::ByteBudget::new(13 << 10));
         let mut greedy: Vec<_> = (0..9).map(|_| quota.start("greedy").unwrap()).collect();
         for slot in &mut greedy {
             assert!(read(chunks(&[90]), 100, slot).await.is_ok());

@@ -97,9 +97,9 @@ impl Server {
         let namespace = event.involved_object.namespace.as_deref().unwrap_or_default();
         let bytes = size + event.metadata.len() * METADATA_ENTRY;
         let mut memory = self.waiting.tenant(namespace).share();
-        memory.try_grow_fairly(bytes as u64).ok()?;
+        memory.try_grow(bytes as u64).ok()?;
         let mut matching = self.matching.tenant(namespace).share();
-        matching.try_grow_fairly(MATCHED_EVENT).ok()?;
+        matching.try_grow(MATCHED_EVENT).ok()?;
         Some(EventShares { memory, matching })
     }
 

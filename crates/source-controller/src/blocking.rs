@@ -66,12 +66,41 @@ where
     T: Send + 'static,
     E: From<Fault> + Send + 'static,
 {
-    match blocking::run(namespace, timeout, cancel, job).await {
+    run_revocable(namespace, timeout, (cancel, &CancellationToken::new()), job).await
+}
+
+/// Does the same as [`run`] for one of several jobs that hold memory and temporary files together, which are revoked by the second token.
+pub(crate) async fn run_revocable<T, E>(
+    namespace: &str,
+    timeout: Duration,
+    tokens: (&CancellationToken, &CancellationToken),
+    job: impl FnOnce(&Job) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Fault> + Send + 'static,
+{
+    match blocking::run_revocable(namespace, timeout, tokens, job).await {
         Ok(ended) => ended,
         Err(error @ (Failed::NoThread(_) | Failed::Cancelled)) => {
             Err(Fault::retry(Reason::DirectoryCreationFailed, error.to_string()).into())
         }
         Err(Failed::Panicked) => Err(panicked().into()),
+    }
+}
+
+/// Returns the fault of work that failed, which says so if its bytes were revoked.
+pub(crate) fn revoked(revoked: &CancellationToken, fault: Fault) -> Fault {
+    if !revoked.is_cancelled() {
+        return fault;
+    }
+    Fault {
+        message: format!(
+            "stopped, because other namespaces wait for memory or temporary files, of which this one held the most: {}; it is tried again: \
+             fetch less, from a faster server, or fewer sources at the same time",
+            fault.message
+        ),
+        ..Fault::retry(fault.reason, "")
     }
 }
 

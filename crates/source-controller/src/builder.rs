@@ -12,7 +12,7 @@ use artifact::{
     Algorithm, Key, Storage,
     storage::{Current, Stored},
 };
-use limits::TenantPermits;
+use limits::{TenantPermit, TenantPermits};
 use runtime::WorkSlot;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -93,8 +93,44 @@ impl Builder {
         scope.slot.waiting(permit).await.ok_or_else(panicked)
     }
 
+    async fn check_quota(&self, key: &Key, current: Option<&Current>) -> Result<(), Fault> {
+        let (storage, key) = (Arc::clone(&self.storage), key.clone());
+        let file = current.map(|current| current.file.clone());
+        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&key, file.as_deref()));
+        let checked = checked.await.map_err(|_| panicked())?;
+        Ok(checked.map_err(BuildError::from)?)
+    }
+
+    /// Waits for a permit for packing, with the temporary files of the fetch.
+    async fn processor(
+        &self,
+        revoked: &CancellationToken,
+        scope: &BuildScope<'_>,
+    ) -> Result<TenantPermit, Fault> {
+        tokio::select! {
+            biased;
+            () = revoked.cancelled() => {
+                Err(Fault::retry(Reason::StorageOperationFailed, "it waited to be packed"))
+            }
+            permit = self.processors.acquire(scope.namespace) => Ok(permit),
+        }
+    }
+
+    /// Fetches, packs and stores an artifact. Fails with the fault of a step, also if others need its memory or temporary files.
     pub(crate) async fn build<K: SourceKind>(
         &self,
+        kind: &Arc<K>,
+        scope: &BuildScope<'_>,
+        build: BuildRequest<K>,
+    ) -> Result<Built<K>, Fault> {
+        let revoked = CancellationToken::new();
+        let built = self.build_until(&revoked, kind, scope, build).await;
+        built.map_err(|fault| blocking::revoked(&revoked, fault))
+    }
+
+    async fn build_until<K: SourceKind>(
+        &self,
+        revoked: &CancellationToken,
         kind: &Arc<K>,
         scope: &BuildScope<'_>,
         build: BuildRequest<K>,
@@ -106,11 +142,7 @@ impl Builder {
             ignore,
             current,
         } = build;
-        let (storage, at) = (Arc::clone(&self.storage), key.clone());
-        let file = current.as_ref().map(|current| current.file.clone());
-        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, file.as_deref()));
-        let checked = checked.await.map_err(|_| panicked())?;
-        checked.map_err(BuildError::from)?;
+        self.check_quota(&key, current.as_ref()).await?;
         // A fetched revision has temporary files, which others with permits may wait for.
         let permit = match K::is_fetched(&resolved) {
             true => None,
@@ -118,7 +150,8 @@ impl Builder {
         };
         let (kind, scratch) = (Arc::clone(kind), self.scratch.clone());
         let stop = scope.cancel.child_token();
-        let fetch = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
+        let tokens = (&stop, revoked);
+        let fetch = blocking::run_revocable(scope.namespace, scope.timeout, tokens, move |job| {
             let fetched = kind.fetch(&request, &resolved, job, &scratch)?;
             let resolved = K::fetched(&fetched, resolved);
             Ok::<_, Fault>((fetched, resolved))
@@ -132,7 +165,8 @@ impl Builder {
         let (fetched, resolved) = scope.slot.waiting(fetch).await?;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
         let stop = scope.cancel.child_token();
-        let pack = blocking::run(scope.namespace, scope.timeout, &stop, move |job| {
+        let tokens = (&stop, revoked);
+        let pack = blocking::run_revocable(scope.namespace, scope.timeout, tokens, move |job| {
             let options = PackOptions {
                 ignore,
                 algorithm,
@@ -156,7 +190,7 @@ impl Builder {
         });
         let pack = async { pack.await.map_err(Fault::from) };
         let pack = async {
-            let processor = self.processors.acquire(scope.namespace).await;
+            let processor = self.processor(revoked, scope).await?;
             permits::run(&processor, &stop, pack).await
         };
         scope.slot.lending(pack).await

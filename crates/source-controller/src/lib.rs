@@ -122,7 +122,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         trusted_root: flags.trusted_root()?.map(Arc::new),
         helm: flags.helm_limits(),
         scratch,
-        disk: limits::ByteBudget::fair(flags.temporary_bytes()),
+        disk: limits::ByteBudget::new(flags.temporary_bytes()),
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

@@ -157,7 +157,10 @@ impl Filling<'_> {
         &self,
         mut fill: impl FnMut(&TempFiles) -> Result<T, Fault>,
     ) -> Result<Filled<T>, Fault> {
-        let tenant = self.disk.tenant(&self.job.namespace);
+        let tenant = self
+            .disk
+            .tenant(&self.job.namespace)
+            .revoked_by(&self.job.revoked);
         let Some(beside) = self.beside else {
             let first = self.fill(tenant.share(), &mut fill)?;
             let needed = match first {
@@ -231,6 +234,11 @@ impl Refusal<'_> {
             ),
             ByteBudgetError::InUse => {
                 format!("{failed}: other work holds the space for temporary files; it will be tried again")
+            }
+            ByteBudgetError::Revoked => {
+                format!(
+                    "{failed}: other work needed the temporary files that it held for long; it will be tried again"
+                )
             }
         };
         Fault::retry(self.reason, message)

@@ -55,6 +55,9 @@ pub trait SharedMemory: fmt::Debug + Send + Sync {
 
     /// Gives back bytes that the operation took before.
     fn give_back(&self, bytes: u64);
+
+    /// Returns true if the operation must end, because others need its bytes.
+    fn is_revoked(&self) -> bool;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,10 +136,13 @@ impl Budget {
         &self.limits
     }
 
-    /// Checks deadline and cancellation.
+    /// Checks deadline, cancellation, and if others need the memory of the operation.
     pub fn check(&self) -> Result<(), Exceeded> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Exceeded::Cancelled);
+        }
+        if self.memory.as_ref().is_some_and(|memory| memory.is_revoked()) {
+            return Err(Exceeded::Busy);
         }
         match self.deadline {
             Some((at, after)) if Instant::now() >= at => Err(Exceeded::Time(after)),

@@ -28,7 +28,7 @@ pub(super) struct DiskSpace(Mutex<Share>);
 impl DiskSpace {
     /// Takes the bytes of a file, or more of them, before they are written.
     pub(super) fn take(&self, bytes: u64) -> Result<(), Error> {
-        let taken = self.0.lock().try_grow_fairly(bytes);
+        let taken = self.0.lock().try_grow(bytes);
         taken.map_err(|why| match why {
             limits::ByteBudgetError::TooMuch { limit } => Error::TooLarge {
                 what: "bytes on disk",

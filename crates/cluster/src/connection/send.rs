@@ -195,11 +195,11 @@ impl Cluster {
             }
             values += values_in(&data);
             // Buffers double, so they have twice the bytes at most.
-            let grown = share.try_grow_fairly(2 * data.len() as u64);
+            let grown = share.try_grow(2 * data.len() as u64);
             grown.map_err(|why| BodyError::Limit(why.into()))?;
             bytes.extend_from_slice(&data);
         }
-        let grown = share.try_grow_fairly(values * VALUE);
+        let grown = share.try_grow(values * VALUE);
         grown.map_err(|why| BodyError::Limit(why.into()))?;
         Ok((bytes.freeze(), share))
     }

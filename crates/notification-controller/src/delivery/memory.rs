@@ -14,7 +14,7 @@ impl FairMemory {
     /// Makes a budget of its own.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
-            budget: ByteBudget::fair(bytes),
+            budget: ByteBudget::new(bytes),
             most: bytes / 4,
         }
     }
@@ -36,7 +36,10 @@ impl FairMemory {
         loop {
             match share.reserve(bytes).await {
                 Err(ByteBudgetError::Busy(_)) => {}
-                Ok(()) | Err(ByteBudgetError::TooMuch { .. } | ByteBudgetError::InUse) => return share,
+                Ok(())
+                | Err(ByteBudgetError::TooMuch { .. } | ByteBudgetError::InUse | ByteBudgetError::Revoked) => {
+                    return share;
+                }
             }
         }
     }

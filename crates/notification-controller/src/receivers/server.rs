@@ -97,7 +97,7 @@ impl Server {
         metrics: HttpMetrics,
     ) -> Self {
         ctx.readiness().expect(SYNC);
-        let memory = limits::process_memory().unwrap_or_else(|| ByteBudget::fair(BYTES));
+        let memory = limits::process_memory().unwrap_or_else(|| ByteBudget::new(BYTES));
         Self {
             index,
             targets: Targets::new(client.clone(), ctx.flags().no_cross_namespace_refs),

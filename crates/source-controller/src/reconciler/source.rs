@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use api::{Fault, Reason};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Input, SourceReconciler};
 use crate::{
     blocking, secrets,
@@ -34,10 +36,13 @@ impl<K: SourceKind> SourceReconciler<K> {
         })?;
         let scope = pass.scope();
         let (kind, asked) = (Arc::clone(&self.kind), request.clone());
-        let resolved = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
+        let revoked = CancellationToken::new();
+        let tokens = (scope.cancel, &revoked);
+        let resolved = blocking::run_revocable(scope.namespace, scope.timeout, tokens, move |job| {
             kind.resolve(&asked, job)
         });
-        let resolved = scope.slot.waiting(resolved).await?;
+        let resolved = scope.slot.waiting(resolved).await;
+        let resolved = resolved.map_err(|fault| blocking::revoked(&revoked, fault))?;
         Ok(Source { request, resolved })
     }
 

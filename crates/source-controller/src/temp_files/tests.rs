@@ -28,6 +28,7 @@ impl Setup {
                 namespace: "a".to_owned(),
                 timeout: Duration::from_secs(20),
                 cancelled: Arc::default(),
+                revoked: Default::default(),
             },
             disk: ByteBudget::new(4 * MIB),
             above: tempfile::tempdir().unwrap(),
@@ -107,7 +108,7 @@ fn files_larger_than_the_part_of_a_tenant_are_refused_and_others_go_on() {
 #[test]
 fn files_of_one_namespace_leave_space_to_every_next_one() {
     let mut setup = Setup::new();
-    setup.disk = ByteBudget::fair(64 * MIB);
+    setup.disk = ByteBudget::new(64 * MIB);
     let mut held = Vec::new();
     for namespace in ["a", "b", "c"] {
         namespace.clone_into(&mut setup.job.namespace);
@@ -218,5 +219,22 @@ fn work_that_has_files_never_waits() {
     let refused = refused.unwrap_err().message;
     assert!(refused.contains("more than 3145728 bytes"), "{refused}");
     drop(first);
+    setup.check_empty();
+}
+
+#[test]
+fn files_that_others_need_are_given_back_and_the_fault_says_so() {
+    let setup = Setup::new();
+    let stopped = setup.filling().run(|files| {
+        write(files, "a", MIB)?;
+        // As the budget does for another namespace.
+        setup.job.revoked.cancel();
+        write(files, "b", 1)
+    });
+    let fault = stopped.unwrap_err();
+    assert_eq!(
+        fault.message,
+        "failed to fetch 'x': other work needed the temporary files that it held for long; it will be tried again"
+    );
     setup.check_empty();
 }

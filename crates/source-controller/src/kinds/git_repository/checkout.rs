@@ -158,6 +158,7 @@ impl<'a> Checkout<'a> {
 pub(super) fn call(job: &Job, timeout: Duration, ssh: &SshConnections) -> Call {
     Call {
         cancelled: Arc::clone(&job.cancelled),
+        revoked: job.revoked.clone(),
         tenant: job.namespace.clone(),
         ssh: ssh.clone(),
         ..Call::new(timeout)

@@ -136,7 +136,8 @@ impl GitRepositories {
         let budget = Budget::default()
             .with_timeout(job.timeout)
             .with_cancellation(Arc::clone(&job.cancelled));
-        let quota = IncludeQuota::new(parts, self.network.disk(&request.namespace).share(), budget);
+        let disk = self.network.disk(&request.namespace).revoked_by(&job.revoked);
+        let quota = IncludeQuota::new(parts, disk.share(), budget);
         let both = request.includes.iter().zip(&resolved.includes);
         include::unpack_all(&self.storage, both, scratch, quota)
     }
