@@ -5,9 +5,9 @@ use cluster::ResourceKind;
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{ListParams, PartialObjectMeta},
-    core::{ApiResource, DynamicObject, DynamicResourceScope, NamespaceResourceScope, Status},
+    core::{ApiResource, DynamicObject, NamespaceResourceScope},
 };
-use runtime::client::describe;
+use runtime::{client::describe, triggers::api_of};
 
 /// Objects in a page of a list.
 const PAGE: u32 = 250;
@@ -15,17 +15,6 @@ const PAGE: u32 = 250;
 #[must_use]
 pub fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
     api_of(client, resource, namespace)
-}
-
-/// Returns the API of a resource whose objects decode to `K`, in one namespace or in all.
-pub(crate) fn api_of<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
-        None => Api::all_with(client.clone(), resource),
-    }
 }
 
 /// Returns the API of the metadata of all objects of a kind.
@@ -124,14 +113,4 @@ where
             && now.generation == then.generation
             && now.deletion_timestamp.is_some() == then.deletion_timestamp.is_some()
     }))
-}
-
-/// Returns true if the kind is not served. A missing object of a served kind is named in the answer.
-#[must_use]
-pub fn is_unserved(error: &kube::Error) -> bool {
-    let names_object = |status: &Status| {
-        let details = status.details.as_ref();
-        details.is_some_and(|details| !details.name.is_empty())
-    };
-    matches!(error, kube::Error::Api(status) if status.code == 404 && !names_object(status))
 }

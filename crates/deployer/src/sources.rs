@@ -14,7 +14,7 @@ use kube::{
     discovery,
 };
 use parking_lot::Mutex;
-use runtime::{ObjectKey, client::describe};
+use runtime::{ObjectKey, client::describe, triggers::is_unserved};
 
 use crate::{Consumer, ReferenceRules, objects};
 use hosts::ArtifactHosts;
@@ -321,7 +321,7 @@ async fn get(
     let (namespace, name) = (&source.key.namespace, &source.key.name);
     let get = async |resource: &ApiResource| objects::api(client, resource, Some(namespace)).get(name).await;
     match get(&source.kind.resource(version)).await {
-        Err(error) if objects::is_unserved(&error) => match served(client, source.kind).await? {
+        Err(error) if is_unserved(&error) => match served(client, source.kind).await? {
             Some(resource) => objects::found(get(&resource).await),
             None => Ok(None),
         },

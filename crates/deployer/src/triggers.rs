@@ -8,8 +8,6 @@
 mod configs;
 mod consumers;
 mod index;
-pub(crate) mod known;
-mod watched;
 mod watches;
 
 use std::{future::ready, marker::PhantomData};
@@ -19,13 +17,14 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kube::{ResourceExt, core::ApiResource, runtime::watcher::Event};
-use runtime::{Context, ObjectKey, Trigger};
+use runtime::{
+    Context, ObjectKey, Trigger,
+    triggers::{Change, Watched, WatchedFields, api_of, watch},
+};
 
-use crate::{Consumer, SeenArtifacts, SourceId, SourceKind, objects};
+use crate::{Consumer, SeenArtifacts, SourceId, SourceKind};
 pub use configs::{ConfigId, ConfigKind};
 use index::{Index, Observation, Offer};
-use known::Change;
-use watched::{Watched, WatchedFields};
 
 struct SourceFields;
 
@@ -65,8 +64,8 @@ pub fn triggers<C: Consumer>(
             .boxed()
     });
     let resource = ApiResource::erase::<C::Object>(&());
-    let api = objects::api_of::<Watched<ConsumerFields<C>>>(client, &resource, namespace);
-    let consumers = watches::watch(api, resource.kind)
+    let api = api_of::<Watched<ConsumerFields<C>>>(client, &resource, namespace);
+    let consumers = watch(api, resource.kind)
         .map(|event| Observation::Consumer(Change::of(event, C::links)))
         .boxed();
     let configs = configs.map(|labels| {

@@ -38,6 +38,7 @@ pub mod secret;
 mod slots;
 mod status;
 pub mod tokens;
+pub mod triggers;
 pub mod watch_backoff;
 mod watchdog;
 mod watched;

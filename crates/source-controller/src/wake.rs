@@ -1,8 +1,9 @@
 //! Wakes objects when a source that they use has a new artifact.
+//!
+//! Sources are watched untyped, and their links are read one by one: an object that doesn't decode stops no watch.
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fmt::Debug,
     future::ready,
     sync::{
         Arc,
@@ -10,18 +11,19 @@ use std::{
     },
 };
 
-use api::Artifact;
+use api::SourceView;
 use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
 use kube::{
-    Api, Resource, ResourceExt,
-    core::NamespaceResourceScope,
-    runtime::watcher::{self, Event, watcher},
+    Resource,
+    core::{ApiResource, DynamicObject, NamespaceResourceScope},
 };
-use runtime::{Context, ObjectKey, Trigger, watch_backoff::rest_after_errors};
-use serde::de::DeserializeOwned;
+use runtime::{
+    Context, ObjectKey, Trigger,
+    triggers::{Change, Effect, Known, Watched, WatchedFields, api_of, watch},
+};
 use tokio::sync::Notify;
 
 /// Remembers that an object uses others. Before, nothing is watched.
@@ -31,21 +33,25 @@ pub(crate) struct Wake(Arc<(AtomicBool, Notify)>);
 /// A source: its kind and its name. References never cross namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SourceName {
-    pub(crate) kind: String,
-    pub(crate) name: String,
+    kind: String,
+    name: String,
 }
 
-/// The sources that an object uses, and its artifact, if others may use it.
-#[derive(Debug, Default)]
+/// Revision and digest of an artifact.
+type Version = (String, Option<String>);
+
+/// The sources that an object uses, and its artifact.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Links {
-    pub(crate) uses: Vec<SourceName>,
-    pub(crate) artifact: Option<Artifact>,
+    uses: Vec<SourceName>,
+    artifact: Option<Version>,
 }
 
-pub(crate) struct Change {
+/// A change of an object of a kind.
+#[derive(Debug)]
+pub(crate) struct Observation {
     kind: &'static str,
-    key: ObjectKey,
-    links: Option<Links>,
+    change: Change<Links>,
 }
 
 impl Wake {
@@ -61,7 +67,7 @@ impl Wake {
     pub(crate) fn triggers(
         &self,
         user: &'static str,
-        changes: Vec<BoxStream<'static, Change>>,
+        changes: Vec<BoxStream<'static, Observation>>,
     ) -> BoxStream<'static, Trigger> {
         let waiting = Arc::clone(&self.0);
         let begun = stream::once(async move { waiting.1.notified().await });
@@ -69,52 +75,65 @@ impl Wake {
         let mut changes = Some(changes);
         begun
             .flat_map(move |()| stream::select_all(changes.take().unwrap_or_default()))
-            .scan(Index::of(user), |index, change| ready(Some(index.apply(change))))
+            .scan(Index::of(user), |index, observation| {
+                ready(Some(index.apply(observation)))
+            })
             .flat_map(stream::iter)
             .boxed()
     }
 }
 
-pub(crate) fn changes<K>(
-    ctx: &Context,
-    kind: &'static str,
-    links: fn(&K) -> Links,
-) -> BoxStream<'static, Change>
+/// The fields of sources that name other sources, and their artifact.
+struct LinkFields;
+
+impl WatchedFields for LinkFields {
+    const SPEC: &'static [&'static str] = &["sourceRef", "include"];
+    const STATUS: &'static [&'static str] = &["artifact"];
+}
+
+impl Links {
+    /// Reads the links of a source of any kind. Those that cannot be read count as absent: the pass of the object reports them.
+    fn of(source: &DynamicObject) -> Self {
+        let text = |pointer: &str| source.data.pointer(pointer)?.as_str().map(str::to_owned);
+        let chart = text("/spec/sourceRef/kind").zip(text("/spec/sourceRef/name"));
+        let includes = source
+            .data
+            .pointer("/spec/include")
+            .and_then(|list| list.as_array());
+        let included = includes.into_iter().flatten().filter_map(|include| {
+            let name = include.pointer("/repository/name")?.as_str()?;
+            Some(("GitRepository".to_owned(), name.to_owned()))
+        });
+        let uses = chart.into_iter().chain(included);
+        let artifact = SourceView::of(source).ok().and_then(|view| view.artifact);
+        Self {
+            uses: uses.map(|(kind, name)| SourceName { kind, name }).collect(),
+            artifact: artifact.map(|artifact| (artifact.revision, artifact.digest)),
+        }
+    }
+}
+
+/// Watches the sources of a kind, as long as it is served.
+pub(crate) fn changes<K>(ctx: &Context, kind: &'static str) -> BoxStream<'static, Observation>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + 'static,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    let client = ctx.client().clone();
-    let api: Api<K> = match ctx.flags().watch_namespace() {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
-    };
-    rest_after_errors(watcher(api, watcher::Config::default()))
-        .filter_map(move |event| {
-            let (object, is_gone) = match event {
-                Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
-                Ok(Event::Delete(object)) => (object, true),
-                Ok(Event::Init | Event::InitDone) | Err(_) => return ready(None),
-            };
-            let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-            let links = (!is_gone).then(|| links(&object));
-            ready(Some(Change { kind, key, links }))
+    let resource = ApiResource::erase::<K>(&());
+    let api = api_of::<Watched<LinkFields>>(ctx.client(), &resource, ctx.flags().watch_namespace());
+    watch(api, resource.kind)
+        .map(move |event| Observation {
+            kind,
+            change: Change::of(event, Links::of),
         })
         .boxed()
 }
 
-type Version = (String, Option<String>);
-
 /// The artifacts of all sources, and the objects of one kind that use them.
 struct Index {
     user: &'static str,
+    known: HashMap<&'static str, Known<Links>>,
     artifacts: HashMap<Source, Version>,
     users: HashMap<Source, BTreeSet<String>>,
-    uses: HashMap<ObjectKey, Vec<Source>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -123,42 +142,50 @@ struct Source {
     source: SourceName,
 }
 
+impl Source {
+    fn new(kind: &str, key: &ObjectKey) -> Self {
+        let (kind, name) = (kind.to_owned(), key.name.clone());
+        Self {
+            namespace: key.namespace.clone(),
+            source: SourceName { kind, name },
+        }
+    }
+}
+
 impl Index {
     fn of(user: &'static str) -> Self {
         Self {
             user,
+            known: HashMap::new(),
             artifacts: HashMap::new(),
             users: HashMap::new(),
-            uses: HashMap::new(),
         }
     }
 
     /// Notes a change, and returns the objects to wake.
-    fn apply(&mut self, change: Change) -> Vec<Trigger> {
-        let Change { kind, key, links } = change;
-        let is_gone = links.is_none();
-        let links = links.unwrap_or_default();
-        if kind == self.user {
-            self.note_uses(&key, links.uses);
-        }
-        let own = Source {
-            namespace: key.namespace.clone(),
-            source: SourceName {
-                kind: kind.to_owned(),
-                name: key.name.clone(),
-            },
-        };
-        let version = links
-            .artifact
-            .map(|artifact| (artifact.revision, artifact.digest));
-        let Some(version) = version else {
-            if is_gone {
-                self.artifacts.remove(&own);
+    fn apply(&mut self, observation: Observation) -> Vec<Trigger> {
+        let Observation { kind, change } = observation;
+        match self.known.entry(kind).or_default().apply(change) {
+            Effect::Gone(gone) => {
+                for (key, links) in gone {
+                    self.note_uses(kind, &key, links.uses, Vec::new());
+                    self.artifacts.remove(&Source::new(kind, &key));
+                }
+                Vec::new()
             }
-            return Vec::new();
-        };
+            Effect::Changed { key, before, now } => {
+                self.note_uses(kind, &key, before.uses, now.uses);
+                let artifact = now.artifact.as_ref();
+                artifact.map_or_else(Vec::new, |version| self.offered(kind, &key, version))
+            }
+        }
+    }
+
+    /// Notes the artifact of a source, and returns the objects that use it if it is new.
+    fn offered(&mut self, kind: &str, key: &ObjectKey, version: &Version) -> Vec<Trigger> {
+        let own = Source::new(kind, key);
         let past = self.artifacts.insert(own.clone(), version.clone());
-        if past.as_ref() == Some(&version) {
+        if past.as_ref() == Some(version) {
             return Vec::new();
         }
         let users = self.users.get(&own).into_iter().flatten();
@@ -168,20 +195,15 @@ impl Index {
             .collect()
     }
 
-    fn note_uses(&mut self, key: &ObjectKey, uses: Vec<SourceName>) {
-        let namespace = || key.namespace.clone();
-        let uses: Vec<Source> = uses
-            .into_iter()
-            .map(|source| Source {
-                namespace: namespace(),
-                source,
-            })
-            .collect();
-        let past = match uses.is_empty() {
-            true => self.uses.remove(key),
-            false => self.uses.insert(key.clone(), uses.clone()),
+    fn note_uses(&mut self, kind: &str, key: &ObjectKey, past: Vec<SourceName>, uses: Vec<SourceName>) {
+        if kind != self.user {
+            return;
+        }
+        let of_namespace = |source| Source {
+            namespace: key.namespace.clone(),
+            source,
         };
-        for source in past.into_iter().flatten() {
+        for source in past.into_iter().map(of_namespace) {
             if let Some(users) = self.users.get_mut(&source) {
                 users.remove(&key.name);
                 if users.is_empty() {
@@ -189,7 +211,7 @@ impl Index {
                 }
             }
         }
-        for source in uses {
+        for source in uses.into_iter().map(of_namespace) {
             self.users.entry(source).or_default().insert(key.name.clone());
         }
     }
@@ -197,39 +219,39 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn change(
-        kind: &'static str,
-        (namespace, name): (&str, &str),
-        uses: &[(&str, &str)],
-        digest: &str,
-    ) -> Change {
+    fn key((namespace, name): (&str, &str)) -> ObjectKey {
+        ObjectKey::new(namespace.to_owned(), name.to_owned())
+    }
+
+    fn change(kind: &'static str, object: (&str, &str), uses: &[(&str, &str)], digest: &str) -> Observation {
         let uses = uses.iter().map(|(kind, name)| SourceName {
             kind: (*kind).to_owned(),
             name: (*name).to_owned(),
         });
-        let artifact = (!digest.is_empty()).then(|| Artifact {
-            digest: Some(digest.to_owned()),
-            ..Artifact::default()
-        });
-        Change {
+        let artifact = (!digest.is_empty()).then(|| (String::new(), Some(digest.to_owned())));
+        let links = Links {
+            uses: uses.collect(),
+            artifact,
+        };
+        Observation {
             kind,
-            key: ObjectKey::new(namespace.to_owned(), name.to_owned()),
-            links: Some(Links {
-                uses: uses.collect(),
-                artifact,
-            }),
+            change: Change::Exists(key(object), links),
         }
+    }
+
+    fn woken(index: &mut Index, observation: Observation) -> Vec<String> {
+        let triggers = index.apply(observation).into_iter();
+        triggers.map(|trigger| trigger.key.name).collect()
     }
 
     #[test]
     fn new_artifacts_wake_the_objects_of_the_namespace_that_use_them() {
         let mut index = Index::of("User");
-        let mut woken = |change: Change| {
-            let triggers = index.apply(change).into_iter();
-            triggers.map(|trigger| trigger.key.name).collect::<Vec<_>>()
-        };
+        let mut woken = |change| woken(&mut index, change);
         let lib = [("User", "lib"), ("Other", "x")];
         assert_eq!(woken(change("User", ("a", "app"), &lib, "1")), [""; 0]);
         assert_eq!(woken(change("User", ("b", "other"), &lib, "1")), [""; 0]);
@@ -249,11 +271,58 @@ mod tests {
         );
         assert_eq!(woken(change("Other", ("a", "x"), &[], "2")), [""; 0]);
         assert_eq!(woken(change("Other", ("a", "y"), &[], "1")), ["app"]);
-        let gone = Change {
-            links: None,
-            ..change("User", ("a", "app"), &[], "")
+        let gone = Observation {
+            kind: "User",
+            change: Change::Deleted(key(("a", "app"))),
         };
         assert_eq!(woken(gone), [""; 0]);
         assert_eq!(woken(change("Other", ("a", "y"), &[], "2")), [""; 0]);
+    }
+
+    #[test]
+    fn objects_that_a_new_list_lacks_are_forgotten() {
+        let mut index = Index::of("User");
+        for observation in [
+            change("User", ("a", "app"), &[("Other", "x")], ""),
+            change("Other", ("a", "x"), &[], "1"),
+        ] {
+            assert_eq!(woken(&mut index, observation), [""; 0]);
+        }
+        for kind in ["User", "Other"] {
+            for change in [Change::ListStarted, Change::ListDone] {
+                index.apply(Observation { kind, change });
+            }
+        }
+        assert!(index.users.is_empty() && index.artifacts.is_empty());
+    }
+
+    #[test]
+    fn links_of_objects_that_do_not_decode_are_read_all_the_same() {
+        let links = |object: serde_json::Value| {
+            let watched: Watched<LinkFields> = serde_json::from_str(&object.to_string()).unwrap();
+            Links::of(&watched.object)
+        };
+        let metadata = json!({"name": "a", "namespace": "n"});
+        let poison = "99999999999999h";
+        let chart = links(json!({"metadata": metadata, "spec": {"interval": poison,
+            "sourceRef": {"kind": "Bucket", "name": "b"}}}));
+        let repository = links(json!({"metadata": metadata, "spec": {"interval": poison,
+            "include": [{"repository": {"name": "lib"}}, {"repository": 1}]},
+            "status": {"artifact": {"path": "p", "url": "http://h/p", "revision": "r", "digest": "d"}}}));
+        let name = |kind: &str, name: &str| SourceName {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        };
+        assert_eq!(chart.uses, [name("Bucket", "b")]);
+        assert_eq!(repository.uses, [name("GitRepository", "lib")]);
+        assert_eq!(repository.artifact, Some(("r".to_owned(), Some("d".to_owned()))));
+        for section in [
+            json!(null),
+            json!("x"),
+            json!({"sourceRef": 1, "include": {}, "artifact": []}),
+        ] {
+            let object = json!({"metadata": metadata, "spec": section, "status": section});
+            assert_eq!(links(object), Links::default(), "{section}");
+        }
     }
 }

@@ -5,10 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use runtime::ObjectKey;
+use runtime::{
+    ObjectKey,
+    triggers::{Change, Effect, Known},
+};
 
 use super::LabelledObject;
-use crate::triggers::known::{Change, Effect, Known};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Labelled {

@@ -14,14 +14,14 @@ use kube::{
     core::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::watcher::{self, Event, watcher},
 };
-use runtime::{Context, ObjectKey, backoff::Backoff, watch_backoff::WatchFailures};
+use runtime::{Context, ObjectKey, backoff::Backoff, triggers::Change, watch_backoff::WatchFailures};
 use tokio::{sync::Notify, task::JoinSet, time};
 
 use super::{
     Shared,
     state::{KindName, Labelled, State, WatchedKind},
 };
-use crate::{objects::metadata_of, triggers::known::Change};
+use crate::objects::metadata_of;
 
 /// Time after which the rights and the kinds are read again, whatever was seen.
 const REFRESH: Duration = Duration::from_secs(600);

@@ -15,11 +15,10 @@ use kube::{
 };
 use runtime::{
     ObjectKey,
+    triggers::Change,
     watch_backoff::{RELIST, relisted, rest_after_errors},
 };
 use serde::de::DeserializeOwned;
-
-use super::known::Change;
 
 /// The kinds of objects that hold settings of other objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

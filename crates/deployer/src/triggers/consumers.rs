@@ -5,12 +5,12 @@ use std::{
     hash::Hash,
 };
 
-use runtime::ObjectKey;
-
-use super::{
-    configs::ConfigId,
-    known::{Change, Effect, Known},
+use runtime::{
+    ObjectKey,
+    triggers::{Change, Effect, Known},
 };
+
+use super::configs::ConfigId;
 use crate::{Links, SourceId};
 
 /// All known consumers. Each lookup and each change costs as much as the objects that are concerned, not as all.

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use api::SourceView;
 use kube::core::DynamicObject;
-use runtime::{ObjectKey, Trigger};
+use runtime::{
+    ObjectKey, Trigger,
+    triggers::{Change, Effect, Known},
+};
 
 use super::{
     configs::{ConfigId, ConfigKind},
     consumers::Consumers,
-    known::{Change, Effect, Known},
 };
 use crate::{Links, SourceId, SourceKind};
 

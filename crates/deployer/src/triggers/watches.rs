@@ -1,19 +1,15 @@
-//! Watches of untyped objects that survive the absence of their kind.
+//! Watches of sources that survive the absence of their kind.
 
-use std::{future::ready, time::Duration};
+use std::time::Duration;
 
 use futures::{
-    StreamExt, TryStreamExt,
+    StreamExt,
     stream::{self, BoxStream},
 };
-use kube::{
-    Api, Client,
-    runtime::watcher::{self, Event, watcher},
-};
-use runtime::watch_backoff::{RELIST, relisted, rest_after_errors};
+use kube::{Client, runtime::watcher::Event};
+use runtime::triggers::{Watched, WatchedFields, api_of, watch};
 
-use super::watched::{Watched, WatchedFields};
-use crate::{SourceKind, objects, sources::served};
+use crate::{SourceKind, sources::served};
 
 /// Delays between two checks which version of a kind is served: the first for the main kind of a consumer, and the longest, which is
 /// the only one for other kinds: clusters without them are common.
@@ -54,35 +50,8 @@ pub(super) fn sources<F: WatchedFields>(
     });
     versions
         .flat_map(move |resource| {
-            let api = objects::api_of(&client, &resource, namespace.as_deref());
+            let api = api_of(&client, &resource, namespace.as_deref());
             watch(api, resource.kind)
         })
         .boxed()
-}
-
-/// Watches objects for as long as their kind is served, and lists them again now and then.
-pub(super) fn watch<F: WatchedFields>(
-    api: Api<Watched<F>>,
-    kind: String,
-) -> BoxStream<'static, Event<Watched<F>>> {
-    let make = move || rest_after_errors(watcher(api.clone(), watcher::Config::default()));
-    relisted(make, RELIST)
-        .inspect_err(move |error| {
-            tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
-        })
-        .take_while(|event| ready(!event.as_ref().is_err_and(is_unserved)))
-        .filter_map(|event| ready(event.ok()))
-        .boxed()
-}
-
-/// Returns true if a watch broke off because its kind is not served (any more).
-fn is_unserved(error: &watcher::Error) -> bool {
-    use watcher::Error as E;
-    match error {
-        E::InitialListFailed(error) | E::WatchStartFailed(error) | E::WatchFailed(error) => {
-            objects::is_unserved(error)
-        }
-        E::WatchError(status) => status.code == 404,
-        E::NoResourceVersion => false,
-    }
 }

@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use api::{
     Artifact, Fault, Reason,
     revision::Style,
-    source::{GitRepository, GitRepositoryInclude, GitRepositoryStatus},
+    source::{GitRepository, GitRepositoryStatus},
 };
 use artifact::Storage;
 use cloud::Cloud;
@@ -41,7 +41,7 @@ use crate::{
         Identity, Inputs, KindSettings, Named, Resolve, SecretRole, SourceKind, SourceObject, SourceSecrets,
         SourceSpec, Verification, Verify, given, named, timeout,
     },
-    wake::{self, Links, SourceName, Wake},
+    wake::{self, Wake},
 };
 use include::Include;
 use verification::VerifyRequest;
@@ -282,18 +282,8 @@ impl SourceKind for GitRepositories {
     }
 
     fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
-        let changes = wake::changes(ctx, KIND, |object: &GitRepository| Links {
-            uses: object.spec.include.iter().map(included).collect(),
-            artifact: object.status.as_ref().and_then(|status| status.artifact.clone()),
-        });
+        let changes = wake::changes::<GitRepository>(ctx, KIND);
         vec![self.wake.triggers(KIND, vec![changes])]
-    }
-}
-
-fn included(include: &GitRepositoryInclude) -> SourceName {
-    SourceName {
-        kind: KIND.to_owned(),
-        name: include.repository.name.clone(),
     }
 }
 

@@ -48,7 +48,7 @@ use crate::{
         SourceObject, SourceSecrets, SourceSpec, Verification, Verify, Words,
     },
     temp_files::Filled,
-    wake::{self, Links, SourceName, Wake},
+    wake::{self, Wake},
 };
 
 pub(crate) struct HelmCharts {
@@ -306,24 +306,11 @@ impl SourceKind for HelmCharts {
     }
 
     fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
-        let charts = wake::changes(ctx, "HelmChart", |chart: &HelmChart| Links {
-            uses: vec![SourceName {
-                kind: chart.spec.source_ref.kind.clone(),
-                name: chart.spec.source_ref.name.clone(),
-            }],
-            artifact: None,
-        });
         let changes = vec![
-            charts,
-            wake::changes(ctx, "HelmRepository", |source: &HelmRepository| {
-                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
-            }),
-            wake::changes(ctx, "GitRepository", |source: &GitRepository| {
-                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
-            }),
-            wake::changes(ctx, "Bucket", |source: &Bucket| {
-                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
-            }),
+            wake::changes::<HelmChart>(ctx, "HelmChart"),
+            wake::changes::<HelmRepository>(ctx, "HelmRepository"),
+            wake::changes::<GitRepository>(ctx, "GitRepository"),
+            wake::changes::<Bucket>(ctx, "Bucket"),
         ];
         vec![self.wake.triggers("HelmChart", changes)]
     }
@@ -371,13 +358,6 @@ impl ChartRequest {
         self.past.as_ref().filter(|past| {
             past.observed_generation == self.generation && conditions::is_true(&past.conditions, types::READY)
         })
-    }
-}
-
-fn provides(artifact: Option<&Artifact>) -> Links {
-    Links {
-        uses: Vec::new(),
-        artifact: artifact.cloned(),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use kube::{ResourceExt, core::DynamicObject, runtime::watcher::Event};
-use runtime::ObjectKey;
 
 use super::watched::Watched;
+use crate::queue::ObjectKey;
 
-/// A change of an object as the index takes it in.
+/// A change of a watched object, whose state is `T`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change<T> {
+pub enum Change<T> {
     /// A list begins.
     ListStarted,
     Exists(ObjectKey, T),
@@ -20,7 +20,7 @@ pub(crate) enum Change<T> {
 
 impl<T> Change<T> {
     /// Reads the state of the object in an event.
-    pub(super) fn of<F: 'static>(event: Event<Watched<F>>, read: impl Fn(&DynamicObject) -> T) -> Self {
+    pub fn of<F: 'static>(event: Event<Watched<F>>, read: impl Fn(&DynamicObject) -> T) -> Self {
         let key =
             |object: &Watched<F>| ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
         match event {
@@ -35,7 +35,7 @@ impl<T> Change<T> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Effect<T> {
+pub enum Effect<T> {
     /// An object is new or may have changed: its state before (the default if it is new) and now.
     Changed { key: ObjectKey, before: T, now: T },
     /// These objects are gone.
@@ -44,7 +44,7 @@ pub(crate) enum Effect<T> {
 
 /// The known states of the objects of a kind.
 #[derive(Debug)]
-pub(crate) struct Known<T> {
+pub struct Known<T> {
     objects: HashMap<ObjectKey, T>,
     /// The objects that a running list has shown so far.
     listed: Option<HashSet<ObjectKey>>,
@@ -60,11 +60,13 @@ impl<T> Default for Known<T> {
 }
 
 impl<T: Clone + Default> Known<T> {
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&T> {
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<&T> {
         self.objects.get(key)
     }
 
-    pub(crate) fn apply(&mut self, change: Change<T>) -> Effect<T> {
+    /// Takes in a change, and returns its effect.
+    pub fn apply(&mut self, change: Change<T>) -> Effect<T> {
         match change {
             Change::ListStarted => {
                 self.listed = Some(HashSet::new());

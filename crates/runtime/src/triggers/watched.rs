@@ -17,14 +17,14 @@ use serde::{
 use serde_json::{Map, Value};
 
 /// The fields of `spec` and `status` to keep.
-pub(super) trait WatchedFields: Send + Sync + 'static {
+pub trait WatchedFields: Send + Sync + 'static {
     const SPEC: &'static [&'static str];
     const STATUS: &'static [&'static str];
 }
 
 /// An untyped object with its identity, its generation, and the fields of `F`.
-pub(super) struct Watched<F> {
-    pub(super) object: DynamicObject,
+pub struct Watched<F> {
+    pub object: DynamicObject,
     fields: PhantomData<fn() -> F>,
 }
 
