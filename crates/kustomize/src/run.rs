@@ -140,6 +140,14 @@ mod tests {
             self.0.fetch_add(bytes, Ordering::Relaxed);
             true
         }
+
+        fn give_back(&self, bytes: u64) {
+            self.0.fetch_sub(bytes, Ordering::Relaxed);
+        }
+
+        fn is_revoked(&self) -> bool {
+            false
+        }
     }
 
     /// Returns the memory that a build of a ConfigMap with a list of `items` items takes, with a number of JSON patches.

@@ -29,7 +29,7 @@ impl SharedMemory for OperationMemory {
     }
 
     fn give_back(&self, bytes: u64) {
-        self.0.lock().shrink(bytes);
+        self.share.lock().shrink(bytes);
     }
 }
 

@@ -77,6 +77,10 @@ impl SharedMemory for Fixed {
     fn give_back(&self, bytes: u64) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
+
+    fn is_revoked(&self) -> bool {
+        false
+    }
 }
 
 const MIB: u64 = 1 << 20;
