@@ -61,7 +61,7 @@ impl LabelIndex {
         index
     }
 
-    /// Returns the objects whose label has this value; `None` if some may be unknown. At the start of the process it waits for the
+    /// Returns the objects whose label has this value; `None` if some may be unknown, or there are more than 20,000. At the start of the process it waits for the
     /// first lists, for 10 seconds at most.
     pub async fn objects(&self, value: &str) -> Option<Vec<LabelledObject>> {
         let synced = async {

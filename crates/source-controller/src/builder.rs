@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tree::Budget;
 
 use crate::{
-    blocking::{self, panicked},
+    blocking::{self, Job, panicked},
     permits::{self, FetchPermit, FetchPermits},
     source_kind::{BuildError, Details, PackOptions, SourceKind},
 };
@@ -43,6 +43,17 @@ pub(crate) fn temp_dir(scratch: &Path) -> Result<TempDir, Fault> {
         let message = format!("failed to create temporary working directory: {error}");
         Fault::retry(Reason::DirectoryCreationFailed, message)
     })
+}
+
+fn pack_options(ignore: Option<String>, algorithm: Algorithm, job: &Job) -> PackOptions {
+    PackOptions {
+        ignore,
+        algorithm,
+        budget: Budget::default()
+            .with_timeout(PACK_TIMEOUT)
+            .with_cancellation(Arc::clone(&job.cancelled)),
+        left_out: RefCell::default(),
+    }
 }
 
 pub(crate) struct BuildScope<'a> {
@@ -167,14 +178,7 @@ impl Builder {
         let stop = scope.cancel.child_token();
         let tokens = (&stop, revoked);
         let pack = blocking::run_revocable(scope.namespace, scope.timeout, tokens, move |job| {
-            let options = PackOptions {
-                ignore,
-                algorithm,
-                budget: Budget::default()
-                    .with_timeout(PACK_TIMEOUT)
-                    .with_cancellation(Arc::clone(&job.cancelled)),
-                left_out: RefCell::default(),
-            };
+            let options = pack_options(ignore, algorithm, job);
             let file = K::file_name(&resolved);
             let stored = storage.store(&key, &file, current.as_ref(), |out| {
                 K::pack(&fetched, &options, out)

@@ -76,11 +76,13 @@ impl<I> UnchangedPasses<I> {
 
     /// Returns the inputs of the last pass over an object, if its deployed objects are as it left them.
     pub fn unchanged(&self, key: &ObjectKey, objects: KnownObjects<'_>) -> Option<Arc<Inputs<I>>> {
-        let passes = self.0.lock();
-        let pass = passes.get(key)?;
-        let is_same =
-            pass.until > Instant::now() && objects.others(key, &pass.inputs.owner) == Some(pass.others);
-        is_same.then(|| Arc::clone(&pass.inputs))
+        // The lock ends before the objects are compared: there may be thousands.
+        let (inputs, others) = {
+            let passes = self.0.lock();
+            let pass = passes.get(key).filter(|pass| pass.until > Instant::now())?;
+            (Arc::clone(&pass.inputs), pass.others)
+        };
+        (objects.others(key, &inputs.owner) == Some(others)).then_some(inputs)
     }
 
     /// Returns the same as [`UnchangedPasses::unchanged`] if the spec has the fingerprint `spec`, too.

@@ -12,6 +12,10 @@ use runtime::{
 
 use super::LabelledObject;
 
+/// Maximum number of objects with a value for which there is an answer: as many as a deployment may have by default. Anybody may label
+/// objects, and each pass of the owner would visit all of them.
+const OBJECTS_OF_VALUE: usize = 20_000;
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Labelled {
     pub(super) value: Box<str>,
@@ -72,13 +76,17 @@ impl State {
     }
 
     /// Returns the objects whose label has a value, and one without a name for each kind that can't be watched; `None` if not all
-    /// others are watched now.
+    /// others are watched now, or there are more than 20,000.
     pub(super) fn objects(&self, value: &str) -> Option<Vec<LabelledObject>> {
         let is_unknown = |kind: &KindState| !kind.is_synced && !kind.is_unwatchable;
         if self.phase != Phase::Watching || self.kinds.values().any(is_unknown) {
             return None;
         }
-        let found = self.by_value.get(value).into_iter().flatten();
+        let found = self.by_value.get(value);
+        if found.is_some_and(|objects| objects.len() > OBJECTS_OF_VALUE) {
+            return None;
+        }
+        let found = found.into_iter().flatten();
         let version = |kind: &KindName, key: &ObjectKey| {
             let known = self.kinds.get(kind).and_then(|state| state.known.get(key));
             known.map(|object| object.version.to_string())
@@ -297,5 +305,24 @@ mod tests {
         assert!(!state.has(&things), "the first watch of the kind is over");
         state.apply(&things, Change::ListDone);
         assert_eq!(names(&state, "shop"), None, "it came back and is not listed");
+    }
+
+    #[test]
+    fn value_with_too_many_objects_has_no_answer_and_others_have() {
+        let maps = kind("ConfigMap");
+        let mut state = State::default();
+        let watched = state.serve(&HashSet::from([maps]));
+        let maps = watched.first().unwrap();
+        state.apply(maps, Change::ListStarted);
+        for number in 0..=OBJECTS_OF_VALUE {
+            state.apply(maps, exists(&number.to_string(), "flooded"));
+        }
+        state.apply(maps, exists("a", "shop"));
+        state.apply(maps, Change::ListDone);
+        assert!(state.objects("flooded").is_none());
+        assert_eq!(names(&state, "shop"), strings(&["ConfigMap/a"]));
+        state.apply(maps, Change::Deleted(ObjectKey::new("apps", "0")));
+        let objects = state.objects("flooded").unwrap();
+        assert_eq!(objects.len(), OBJECTS_OF_VALUE);
     }
 }

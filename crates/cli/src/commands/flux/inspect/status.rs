@@ -130,7 +130,9 @@ fn cause(group: &Group) -> Json {
 
 fn suspended((name, suspension): &(Name, Suspension)) -> Json {
     let mut json = reference(name);
-    json["suspension"] = note(suspension);
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert("suspension".to_owned(), note(suspension));
+    }
     json
 }
 
