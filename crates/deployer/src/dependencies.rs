@@ -22,7 +22,7 @@ use serde_json::Value as Json;
 use yaml::Value;
 
 use crate::{
-    Clusters, Consumer, Links, ReferenceRules, SourceArtifact, check::stopped, consumer, objects as live,
+    Clusters, Consumer, Links, ReferenceRules, SourceArtifact, check::stopped, consumer, message, objects as live,
 };
 
 /// Groups whose objects must have a Ready condition that is True.
@@ -41,7 +41,7 @@ impl Dependencies<'_> {
     /// Checks that all dependencies are ready, and have seen the revision that the object is about to deploy.
     ///
     /// # Errors
-    /// If one is missing, in a blocked namespace, not ready, or behind.
+    /// If some are missing, not ready, or behind, with the reasons of up to three; or if one is in a blocked namespace.
     pub(crate) async fn check<C: Consumer>(
         &self,
         object: &C::Object,
@@ -49,6 +49,7 @@ impl Dependencies<'_> {
     ) -> Result<(), Fault> {
         let kind = C::Object::kind(&());
         let mut expressions = ReadyExpressions::new(&C::key(object).namespace);
+        let mut reasons = Vec::new();
         for reference in C::depends_on(object) {
             let is_own = consumer::is_kind(&reference, &kind);
             let key = match is_own {
@@ -72,11 +73,12 @@ impl Dependencies<'_> {
                 None if is_by_status => self.own_kind::<C>(&reference, &key, artifact).await,
                 reason => reason,
             };
-            if let Some(reason) = reason {
-                return Err(self.wait(reason));
-            }
+            reasons.extend(reason);
         }
-        Ok(())
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => Err(self.wait(message::waits(&reasons))),
+        }
     }
 
     fn wait(&self, message: String) -> Fault {

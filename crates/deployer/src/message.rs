@@ -6,7 +6,7 @@ use api::GoDuration;
 
 /// Maximum length of a message in bytes; the original cuts there, too.
 pub const MESSAGE_BYTES: usize = 20_000;
-/// Maximum number of errors that a message quotes; the others are counted.
+/// Maximum number of errors or dependencies that a message quotes; the others are counted.
 const QUOTED: usize = 3;
 /// Maximum length of a quoted error in bytes.
 const QUOTED_BYTES: usize = 1_000;
@@ -70,13 +70,26 @@ pub fn finished(took: Duration, next: Duration) -> String {
     )
 }
 
-/// Formats the event of an object whose dependencies are not ready.
+/// Formats the event of an object whose dependencies are not ready: the text of the original, and the reasons.
 #[must_use]
-pub fn dependencies(retry: Duration) -> String {
-    format!(
-        "Dependencies do not meet ready condition, retrying in {}",
-        GoDuration::from(retry)
+pub fn dependencies(retry: Duration, reasons: &str) -> String {
+    let retry = GoDuration::from(retry);
+    limit(
+        format!("Dependencies do not meet ready condition, retrying in {retry}: {reasons}"),
+        MESSAGE_BYTES,
     )
+}
+
+/// Joins the reasons to wait for dependencies: the first three, and the number of the others.
+#[must_use]
+pub fn waits(reasons: &[String]) -> String {
+    let first = reasons.iter().take(QUOTED);
+    let first: Vec<String> = first.map(|reason| limit(reason.clone(), QUOTED_BYTES)).collect();
+    match reasons.len().saturating_sub(QUOTED) {
+        // One reason is the message of the original.
+        0 => first.join("; "),
+        more => format!("{} and {more} more", first.join("; ")),
+    }
 }
 
 /// Cuts a message that is too long at the boundary of a character.
@@ -155,8 +168,17 @@ mod tests {
             "Reconciliation finished in 1.234567891s, next run in 1m0s"
         );
         assert_eq!(
-            dependencies(Duration::from_secs(30)),
-            "Dependencies do not meet ready condition, retrying in 30s"
+            dependencies(Duration::from_secs(30), "dependency 'apps/a' is not ready"),
+            "Dependencies do not meet ready condition, retrying in 30s: dependency 'apps/a' is not ready"
         );
+    }
+
+    #[test]
+    fn reasons_to_wait_are_three_and_a_count() {
+        let reasons =
+            |count: usize| -> Vec<String> { (0..count).map(|number| format!("no {number}")).collect() };
+        assert_eq!(waits(&reasons(1)), "no 0");
+        assert_eq!(waits(&reasons(3)), "no 0; no 1; no 2");
+        assert_eq!(waits(&reasons(5)), "no 0; no 1; no 2 and 2 more");
     }
 }

@@ -357,12 +357,24 @@ async fn dependencies_come_first() -> Result<()> {
     fixture.offer("base", &[("a.yaml", map("a", "1"))]).await?;
     let revision = fixture.offer("shop", &[("b.yaml", map("b", "1"))]).await?;
     fixture
-        .deploy("shop", json!({ "dependsOn": [{ "name": "base" }] }))
+        .deploy(
+            "shop",
+            json!({ "dependsOn": [{ "name": "base" }, { "name": "other" }] }),
+        )
         .await?;
-    fixture.ready("shop", "False", "DependencyNotReady").await?;
-    fixture
-        .told("shop", "Dependencies do not meet ready condition, retrying in 1s")
-        .await?;
+    let waits = fixture.ready("shop", "False", "DependencyNotReady").await?;
+    let reasons = condition(&waits, "Ready")["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(
+        reasons.contains("/base'") && reasons.contains("/other'"),
+        "{reasons}"
+    );
+    let event = format!("Dependencies do not meet ready condition, retrying in 1s: {reasons}");
+    fixture.told("shop", &event).await?;
+    let depends = json!({ "dependsOn": [{ "name": "base" }] });
+    fixture.edit("shop", depends).await?;
     assert!(fixture.values("shop").await?.is_empty());
     fixture.deploy("base", json!({})).await?;
     fixture.applied("shop", &revision).await?;

@@ -23,10 +23,9 @@ pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
         // A source that was created a moment ago is not a failure yet.
         _ if SourceArtifact::is_missing(fault) => (Severity::Trace, fault.message.clone()),
         (Reason::Progressing, _) => (Severity::Trace, fault.message.clone()),
-        (Reason::DependencyNotReady, Class::Wait(delay)) => (
-            Severity::Info,
-            format!("{}: {}", message::dependencies(delay), fault.message),
-        ),
+        (Reason::DependencyNotReady, Class::Wait(delay)) => {
+            (Severity::Info, message::dependencies(delay, &fault.message))
+        }
         _ => (Severity::Error, fault.message.clone()),
     };
     let unknown = (fault.reason == Reason::AccessDenied).then_some(UNKNOWN);

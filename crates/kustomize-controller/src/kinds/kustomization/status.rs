@@ -179,7 +179,7 @@ pub(super) fn failed(
     }
     let (severity, text) = match (fault.reason, fault.class) {
         (Reason::DependencyNotReady, Class::Wait(delay)) => {
-            (Severity::Info, deployer::message::dependencies(delay))
+            (Severity::Info, deployer::message::dependencies(delay, &message))
         }
         (Reason::PruneFailed, _) if object.metadata.deletion_timestamp.is_some() => {
             (Severity::Error, UNPRUNED.to_owned())

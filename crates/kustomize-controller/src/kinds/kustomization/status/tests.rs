@@ -197,7 +197,7 @@ fn dependencies_and_sources_on_their_way_are_not_errors() {
     );
     assert_eq!(
         event.message,
-        "Dependencies do not meet ready condition, retrying in 30s"
+        "Dependencies do not meet ready condition, retrying in 30s: dependency 'apps/a' is not ready"
     );
     assert_eq!(ready(&outcome.status).2, "dependency 'apps/a' is not ready");
     let missing = Fault::wait(
