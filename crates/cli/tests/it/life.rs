@@ -260,6 +260,16 @@ async fn migration_stores_objects_in_the_newest_version_alone() -> Result<()> {
             stored,
         ])
         .await?;
+    let (_, shown) = done(&plane, "migrate --dry-run").await?;
+    for line in [
+        "► GitRepository/default/old would be migrated to version v1",
+        "► gitrepositories.source.toolkit.fluxcd.io would be migrated to storage version v1",
+        "✔ dry run: nothing was stored",
+    ] {
+        ensure!(shown.contains(line), "{line}: {shown}");
+    }
+    let found = get(&plane, &["crd", crd]).await?;
+    assert_eq!(found["status"]["storedVersions"], json!(["v1beta2", "v1"]));
     let (_, migrated) = done(&plane, "migrate").await?;
     for line in [
         "✔ GitRepository/default/old migrated to version v1",
@@ -325,6 +335,14 @@ fn files_are_rewritten_below_the_current_directory_only() -> Result<()> {
         "{}",
         stderr(&outside)
     );
+    for words in ["migrate -y", "migrate -v 2.9", "migrate -e .yaml"] {
+        let without_path = run(words)?;
+        ensure!(
+            !without_path.status.success() && stderr(&without_path).contains("--path"),
+            "{words}: {}",
+            stderr(&without_path)
+        );
+    }
     let unknown = run("migrate -f . -v 1.0")?;
     ensure!(
         stderr(&unknown).contains("supported versions are: 2.6, 2.7, 2.8, 2.9"),

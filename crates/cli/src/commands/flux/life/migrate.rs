@@ -31,6 +31,7 @@ pub(crate) struct MigrateArgs {
         long,
         value_name = "ENDINGS",
         default_value = ".yaml,.yml",
+        requires = "path",
         help_heading = "Files"
     )]
     extensions: Vec<String>,
@@ -40,14 +41,15 @@ pub(crate) struct MigrateArgs {
         long,
         value_name = "RELEASE",
         default_value = "2.9",
+        requires = "path",
         help_heading = "Files"
     )]
     version: String,
-    /// Only print the lines that would change
-    #[arg(long, help_heading = "Files")]
+    /// Only print the objects or lines that would change
+    #[arg(long)]
     dry_run: bool,
     /// Don't ask
-    #[arg(short, long, help_heading = "Files")]
+    #[arg(short, long, requires = "path", help_heading = "Files")]
     yes: bool,
     #[command(flatten)]
     flux: FluxFlags,
@@ -55,7 +57,8 @@ pub(crate) struct MigrateArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  # The objects of the cluster
+  # The objects of the cluster; first, what would be stored again
+  weir migrate --dry-run
   weir migrate
 
   # The files of a repository
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<()> {
         Some(path) => files::run(args, path),
         None => {
             let flux = Flux::open(&args.flux)?;
-            flux.block_on(stored::run(&flux))
+            flux.block_on(stored::run(&flux, args.dry_run))
         }
     }
 }

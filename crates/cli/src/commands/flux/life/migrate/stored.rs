@@ -16,20 +16,24 @@ use crate::commands::flux::{
 
 const PARALLEL: usize = 16;
 
-pub(super) async fn run(flux: &Flux) -> Result<()> {
+/// Stores all objects again, or prints what would be stored if it is a dry run.
+pub(super) async fn run(flux: &Flux, is_dry: bool) -> Result<()> {
     let definitions = found::definitions(&flux.cluster).await?;
     ensure!(
         !definitions.is_empty(),
         "no crds found with the label app.kubernetes.io/part-of=flux"
     );
     for definition in &definitions {
-        migrate(flux, definition).await?;
+        migrate(flux, definition, is_dry).await?;
     }
-    flux.success("custom resources migrated successfully");
+    flux.success(match is_dry {
+        true => "dry run: nothing was stored",
+        false => "custom resources migrated successfully",
+    });
     Ok(())
 }
 
-async fn migrate(flux: &Flux, definition: &Value) -> Result<()> {
+async fn migrate(flux: &Flux, definition: &Value, is_dry: bool) -> Result<()> {
     let name = meta::text(definition, "name").unwrap_or_default();
     let version = storage_version(definition).with_context(|| format!("{name} has no storage version"))?;
     let text = |path: &[&str]| {
@@ -44,6 +48,24 @@ async fn migrate(flux: &Flux, definition: &Value) -> Result<()> {
         .cluster
         .list_selected(&kind, None, "", Detail::Metadata, found::MOST)
         .await?;
+    if is_dry {
+        for object in &objects {
+            let ObjectRef {
+                kind,
+                namespace,
+                name,
+                ..
+            } = ObjectRef::of(object)?;
+            let namespace = namespace.unwrap_or_default();
+            flux.action(&format!(
+                "{kind}/{namespace}/{name} would be migrated to version {version}"
+            ));
+        }
+        if !is_only_stored(definition, version) {
+            flux.action(&format!("{name} would be migrated to storage version {version}"));
+        }
+        return Ok(());
+    }
     let done: Vec<Option<ObjectRef>> = stream::iter(objects)
         .map(|object| store(&flux.cluster, object, version))
         .buffered(PARALLEL)
@@ -56,11 +78,7 @@ async fn migrate(flux: &Flux, definition: &Value) -> Result<()> {
             object.kind, object.name
         ));
     }
-    let stored = definition
-        .pointer(&["status", "storedVersions"])
-        .and_then(Value::as_seq);
-    let is_alone = |stored: &[Value]| matches!(stored, [one] if one.as_str() == Some(version));
-    if !stored.is_some_and(is_alone) {
+    if !is_only_stored(definition, version) {
         let versions = Value::Seq(vec![version.into()]);
         let patch =
             Patch::MergeStatus(Map::from([("status", Map::from([("storedVersions", versions)]))]).into());
@@ -111,6 +129,14 @@ fn moved_managers(object: &Value, version: &str) -> Option<Value> {
         operation("test", "/metadata/resourceVersion", seen.into()),
         operation("replace", "/metadata/managedFields", Value::Seq(managers)),
     ]))
+}
+
+/// Returns true if no other version of a definition was ever stored.
+fn is_only_stored(definition: &Value, version: &str) -> bool {
+    let stored = definition
+        .pointer(&["status", "storedVersions"])
+        .and_then(Value::as_seq);
+    stored.is_some_and(|stored| matches!(stored, [one] if one.as_str() == Some(version)))
 }
 
 fn storage_version(definition: &Value) -> Option<&str> {
