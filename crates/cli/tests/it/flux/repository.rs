@@ -295,6 +295,13 @@ async fn repositories_without_differences_or_deployments_are_told_apart() -> Res
     let (code, _, errors) = fleet.compared("--branch dev").await?;
     assert_eq!(code, Some(2));
     assert!(errors.contains(&format!("{missing} (branch dev)")), "{errors}");
+    let (code, text, errors) = fleet
+        .compared(&format!("--source OCIRepository/{namespace}/none"))
+        .await?;
+    assert_eq!((code, text.as_str()), (Some(2), ""));
+    let unknown =
+        format!("--source OCIRepository/{namespace}/none: nothing in the cluster or the repository");
+    assert!(errors.contains(&unknown), "{errors}");
     // Its sources have another URL, and the Kustomization is in a file.
     let file =
         kustomization("apps", &namespace, ", targetNamespace: default").replace("GitRepository", "Bucket");

@@ -20,6 +20,8 @@ pub(super) struct RepositorySources {
     repository: Option<String>,
     branch: Option<String>,
     named: BTreeSet<String>,
+    /// Those of the named ones that exist, or that something is deployed from.
+    known: BTreeSet<String>,
     /// The ignore rules of GitRepositories with the URL of the repository.
     found: BTreeMap<String, Option<String>>,
 }
@@ -44,6 +46,7 @@ impl RepositorySources {
             repository,
             branch,
             named: named.into_iter().collect(),
+            known: BTreeSet::new(),
             found: BTreeMap::new(),
         })
     }
@@ -62,6 +65,7 @@ impl RepositorySources {
         );
         let id = format!("{}/{namespace}/{name}", GIT_REPOSITORY.kind);
         let url = text(&["spec", "url"]).unwrap_or_default();
+        self.note_use(&id);
         if self.named.contains(&id) || self.is_url(url) && self.follows(object) {
             let ignore = text(&["spec", "ignore"]).map(str::to_owned);
             self.found.insert(id, ignore);
@@ -102,6 +106,27 @@ impl RepositorySources {
 
     pub(super) fn contains(&self, source: &str) -> bool {
         self.named.contains(source) || self.found.contains_key(source)
+    }
+
+    /// Notes that something is deployed from a source.
+    pub(super) fn note_use(&mut self, source: &str) {
+        if self.named.contains(source) {
+            self.known.insert(source.to_owned());
+        }
+    }
+
+    /// Checks the named sources.
+    ///
+    /// # Errors
+    /// Names those that don't exist, and that nothing is deployed from.
+    pub(super) fn check_named(&self) -> Result<()> {
+        let unknown: Vec<&str> = self.named.difference(&self.known).map(String::as_str).collect();
+        ensure!(
+            unknown.is_empty(),
+            "--source {}: nothing in the cluster or the repository is deployed from it: see weir get sources all -A",
+            unknown.join(", ")
+        );
+        Ok(())
     }
 
     /// Returns the ignore rules of a source.
@@ -204,5 +229,18 @@ mod tests {
         let sources = RepositorySources::new(Some("/srv/git/fleet"), named, None).unwrap();
         assert!(sources.contains("OCIRepository/a/b"));
         assert_eq!(sources.to_string(), "OCIRepository/a/b");
+    }
+
+    #[test]
+    fn named_sources_have_to_be_known() {
+        let named = ["OCIRepository/a/b", "GitRepository/flux-system/c", "Bucket/a/d"];
+        let named = named.map(str::to_owned).to_vec();
+        let mut sources = RepositorySources::new(None, named, None).unwrap();
+        sources.note_use("OCIRepository/a/b");
+        sources.note(&repository("c", &json!({ "url": "https://example.com/c" })), "n");
+        let error = sources.check_named().unwrap_err().to_string();
+        assert!(error.starts_with("--source Bucket/a/d: "), "{error}");
+        sources.note_use("Bucket/a/d");
+        assert!(sources.check_named().is_ok());
     }
 }

@@ -120,6 +120,7 @@ impl<'a> Walk<'a> {
         };
         let key = subject.key();
         let earlier = self.known.remove(&key);
+        self.sources.note_use(&subject.source());
         if !self.sources.contains(&subject.source()) {
             return;
         }
@@ -159,7 +160,7 @@ impl<'a> Walk<'a> {
     /// Compares all Kustomizations. An error about one of them is part of the result.
     ///
     /// # Errors
-    /// If the command is cancelled.
+    /// If the command is cancelled, or a named source is unknown.
     pub(super) async fn compare(mut self) -> Result<RepositoryDiff> {
         while let Some(key) = self.next() {
             let Some(subject) = self.known.get(&key).cloned() else {
@@ -176,6 +177,7 @@ impl<'a> Walk<'a> {
                 self.compare_kluctl(&key, &object).await;
             }
         }
+        self.sources.check_named()?;
         self.diff.resolve_premature();
         Ok(self.diff)
     }
@@ -198,6 +200,7 @@ impl<'a> Walk<'a> {
         match KluctlSubject::of(object, &key.0, &self.sources) {
             Ok(None) => return,
             Ok(Some(subject)) => {
+                self.sources.note_use(&subject.source);
                 deployment.is_suspended = subject.is_suspended;
                 if subject.is_remote {
                     deployment.state = State::Skipped(REMOTE);
@@ -273,6 +276,9 @@ impl<'a> Walk<'a> {
             self.note_definition(one);
             if is_kustomization(&one.manifest) {
                 let child = Subject::of(&one.manifest, &subject.namespace).ok();
+                if let Some(child) = &child {
+                    self.sources.note_use(&child.source());
+                }
                 children.extend(child.filter(|child| self.sources.contains(&child.source())));
             }
         }
