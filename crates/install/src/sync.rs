@@ -23,6 +23,8 @@ pub struct Sync {
     /// Name of the Secret with the credentials; `None` for a public repository.
     pub secret: Option<String>,
     pub recurse_submodules: bool,
+    /// Directories that are fetched; empty for all.
+    pub sparse_checkout: Vec<String>,
 }
 
 impl Default for Sync {
@@ -35,6 +37,7 @@ impl Default for Sync {
             interval: "1m0s".to_owned(),
             secret: Some(NAMESPACE.to_owned()),
             recurse_submodules: false,
+            sparse_checkout: Vec::new(),
         }
     }
 }
@@ -107,6 +110,13 @@ fn source(options: &Sync) -> Value {
     spec.insert("ref", Map::from([("branch", options.branch.as_str())]));
     if let Some(secret) = &options.secret {
         spec.insert("secretRef", Map::from([("name", secret.as_str())]));
+    }
+    if !options.sparse_checkout.is_empty() {
+        let directories = options
+            .sparse_checkout
+            .iter()
+            .map(|dir| Value::from(dir.as_str()));
+        spec.insert("sparseCheckout", Value::Seq(directories.collect()));
     }
     spec.insert("url", options.url.as_str());
     object(

@@ -54,7 +54,13 @@ pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
         "set it in a context of the kubeconfig, and select that with --context",
     ),
     (
-        &["--gpg-key-id", "--gpg-key-ring", "--gpg-passphrase"],
+        &[
+            "--gpg-key-id",
+            "--gpg-key-ring",
+            "--gpg-passphrase",
+            "--ssh-signing-key-file",
+            "--ssh-signing-key-password",
+        ],
         "weir signs no commits: let the branch accept unsigned ones of this author, or commit the output of weir install --export yourself",
     ),
     (
@@ -66,13 +72,16 @@ pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
         "create the Secret by weir create secret oci, and name it in --image-pull-secret",
     ),
     (
-        &[
-            "--team",
-            "--with-bearer-token",
-            "--sparse-checkout",
-            "--ssh-hostkey-algos",
-        ],
-        "change the repository, the GitRepository or the Secret after the bootstrap",
+        &["--ssh-hostkey-algos"],
+        "weir offers all safe algorithms; the source-controller has a flag of this name",
+    ),
+    (
+        &["--deploy-token-auth"],
+        "use --token-auth with a token of the project, or a deploy key by leaving it out",
+    ),
+    (
+        &["--reconcile"],
+        "repositories that exist are not changed: change the visibility at the service; --team is given access each time",
     ),
 ];
 
@@ -180,6 +189,9 @@ pub(crate) struct FluxFlags {
     /// Timeout for the whole command
     #[arg(long, value_name = "DURATION", help_heading = "Waiting", default_value = "5m", value_parser = duration)]
     pub(crate) timeout: Duration,
+    /// Accepted for compatibility with flux; weir says what it does anyway
+    #[arg(long = "verbose", hide = true)]
+    _verbose: bool,
 }
 
 impl FluxFlags {

@@ -45,6 +45,19 @@ spec:
 }
 
 #[test]
+fn sync_fetches_the_named_directories() {
+    let options = Sync {
+        recurse_submodules: true,
+        sparse_checkout: vec!["clusters".to_owned(), "apps".to_owned()],
+        ..Sync::default()
+    };
+    let text = sync(&options).unwrap();
+    let expected = "  interval: 1m0s\n  recurseSubmodules: true\n  ref:\n    branch: main\n  secretRef:\n    name: flux-system\n  \
+                    sparseCheckout:\n  - clusters\n  - apps\n  url: \"\"\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn directory_refuses_paths_out_of_the_repository() {
     assert_eq!(directory(".", "flux-system").unwrap(), "flux-system");
     assert_eq!(directory("./a//b/", "ns").unwrap(), "a/b/ns");

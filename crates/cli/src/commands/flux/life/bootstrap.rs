@@ -78,6 +78,9 @@ struct SyncFlags {
     /// Fetch submodules, too
     #[arg(long)]
     recurse_submodules: bool,
+    /// Directories that the cluster fetches, comma-separated; they have to contain --path. Defaults to all
+    #[arg(long, value_name = "DIRS")]
+    sparse_checkout: Vec<String>,
     /// Name of the Secret with the credentials
     #[arg(long, value_name = "NAME", default_value = "flux-system")]
     secret_name: String,

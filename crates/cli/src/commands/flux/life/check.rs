@@ -1,5 +1,7 @@
 //! `weir check`: checks the cluster and the controllers.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use objects::meta;
@@ -9,7 +11,8 @@ use yaml::Value;
 use super::{components::readiness, found, found::Installation};
 use crate::{
     commands::flux::{Flux, FluxFlags},
-    usage::boolean_flag,
+    flags::duration,
+    usage::{boolean_flag, split_list},
 };
 
 /// Check the cluster and the controllers
@@ -21,6 +24,15 @@ pub(crate) struct CheckArgs {
     /// Check the version of Kubernetes alone, before an installation
     #[arg(long)]
     pre: bool,
+    /// Controllers that have to be installed, comma-separated
+    #[arg(long, value_name = "NAMES")]
+    components: Vec<String>,
+    /// Controllers that have to be installed besides --components, comma-separated
+    #[arg(long, value_name = "NAMES")]
+    components_extra: Vec<String>,
+    /// Accepted for compatibility with flux; weir reads each Deployment once
+    #[arg(long = "poll-interval", value_name = "DURATION", hide = true, value_parser = duration)]
+    _poll_interval: Option<Duration>,
     #[command(flatten)]
     flux: FluxFlags,
 }
@@ -31,12 +43,16 @@ Examples:
   weir check --pre
 
   # Afterwards
-  weir check";
+  weir check
+
+  # Fail if a controller is missing
+  weir check --components=source-controller,kustomize-controller";
 
 /// Lowest patch of each minor version of Kubernetes; newer minor versions are accepted.
 const MINIMUMS: &[(u64, u64)] = &[(33, 0), (34, 0), (35, 2), (36, 1)];
 
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
+    let wanted = [split_list(&args.components)?, split_list(&args.components_extra)?].concat();
     let flux = Flux::open(&args.flux)?;
     let is_good = flux.block_on(async {
         flux.action("checking prerequisites");
@@ -49,7 +65,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
         }
         distribution(&flux).await?;
         flux.action("checking controllers");
-        is_good &= controllers(&flux).await?;
+        is_good &= controllers(&flux, &wanted).await?;
         flux.action("checking crds");
         is_good &= definitions(&flux).await?;
         if is_good {
@@ -113,7 +129,8 @@ async fn distribution(flux: &Flux) -> Result<()> {
     Ok(())
 }
 
-async fn controllers(flux: &Flux) -> Result<bool> {
+/// Checks the Deployments that there are, and that the wanted ones are among them.
+async fn controllers(flux: &Flux, wanted: &[String]) -> Result<bool> {
     let deployments = found::deployments(&flux.cluster, &flux.namespace).await?;
     if deployments.is_empty() {
         flux.failure(&format!(
@@ -122,6 +139,13 @@ async fn controllers(flux: &Flux) -> Result<bool> {
         ));
     }
     let mut is_good = !deployments.is_empty();
+    for name in missing(wanted, &deployments) {
+        is_good = false;
+        flux.failure(&format!(
+            "{name}: not installed in the '{}' namespace",
+            flux.namespace
+        ));
+    }
     for deployment in &deployments {
         let (name, problem) = readiness(deployment);
         match problem {
@@ -136,6 +160,16 @@ async fn controllers(flux: &Flux) -> Result<bool> {
         }
     }
     Ok(is_good)
+}
+
+/// Returns the wanted controllers without a Deployment.
+fn missing<'a>(wanted: &'a [String], deployments: &[Value]) -> Vec<&'a str> {
+    let is_there = |name: &str| {
+        let mut names = deployments.iter().filter_map(|one| meta::text(one, "name"));
+        names.any(|own| own == name)
+    };
+    let wanted = wanted.iter().map(String::as_str);
+    wanted.filter(|name| !is_there(name)).collect()
 }
 
 async fn definitions(flux: &Flux) -> Result<bool> {
@@ -162,7 +196,19 @@ async fn definitions(flux: &Flux) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn wanted_controllers_need_a_deployment() {
+        let deployments = [Value::from_json(
+            json!({"metadata": {"name": "source-controller"}}),
+        )];
+        let wanted = ["source-controller", "helm-controller"].map(str::to_owned);
+        assert_eq!(missing(&wanted, &deployments), ["helm-controller"]);
+        assert!(missing(&[], &deployments).is_empty());
+    }
 
     #[test]
     fn each_minor_version_has_a_lowest_patch() {

@@ -10,7 +10,7 @@ use crate::usage::{parse_bool, split_list};
 #[command(next_help_heading = "Controllers")]
 pub(super) struct ControllerFlags {
     /// Version of the controllers, the tag of their images
-    #[arg(long, value_name = "VERSION", default_value = install::VERSION)]
+    #[arg(short = 'v', long, value_name = "VERSION", default_value = install::VERSION)]
     version: String,
     /// Controllers to install, comma-separated; defaults to all
     #[arg(long, value_name = "NAMES")]

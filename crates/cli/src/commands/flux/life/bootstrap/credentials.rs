@@ -23,26 +23,39 @@ pub(super) struct Credentials {
     /// The key of --private-key-file.
     pub(super) key: Option<SshKeyPair>,
     pub(super) algorithm: KeyAlgorithm,
+    /// True if the password is a bearer token.
+    pub(super) is_bearer: bool,
     /// True if the user named credentials for the cluster, which replace those in its Secret.
     pub(super) is_given: bool,
 }
 
+/// The login of a user.
+pub(super) struct Login<'a> {
+    pub(super) username: &'a str,
+    pub(super) password: &'a str,
+    /// True if the password is a bearer token.
+    pub(super) is_bearer: bool,
+    /// True if an http:// URL is allowed.
+    pub(super) allow_http: bool,
+}
+
 impl Credentials {
     /// Reads the files of the flags, and checks that they fit the address.
-    pub(super) fn read(
-        url: &str,
-        (username, password): (&str, &str),
-        allow_http: bool,
-        flags: &KeyFlags,
-    ) -> Result<Self> {
+    pub(super) fn read(url: &str, login: &Login<'_>, flags: &KeyFlags) -> Result<Self> {
+        let (username, password) = (login.username, login.password);
         let mut url = parse(url)?;
         if url.scheme() == "http" {
             ensure!(
-                allow_http,
+                login.allow_http,
                 "the scheme of the URL is insecure: use https, or --allow-insecure-http"
             );
         }
-        let sync_url = sync_url(&url, flags.token_auth, flags.ssh_hostname.as_deref())?;
+        ensure!(
+            !login.is_bearer || url.scheme() != "ssh" && !password.is_empty(),
+            "--with-bearer-token needs an https:// URL, and the token in --password or $GIT_PASSWORD"
+        );
+        let token_auth = flags.token_auth || login.is_bearer;
+        let sync_url = sync_url(&url, token_auth, flags.ssh_hostname.as_deref())?;
         let in_url = url.password().map(str::to_owned);
         let in_url_user = Some(url.username().to_owned()).filter(|user| !user.is_empty());
         let is_http = url.scheme() != "ssh";
@@ -53,7 +66,7 @@ impl Credentials {
         }
         let key = flags.private_key_file.as_deref();
         let key = key.map(|file| read_key(file, password)).transpose()?;
-        let is_token = is_http && flags.token_auth;
+        let is_token = is_http && token_auth;
         let password = Some(password).filter(|password| !password.is_empty());
         let is_given = key.is_some() || flags.ca_file.is_some() || (is_token && password.is_some());
         Ok(Self {
@@ -64,6 +77,7 @@ impl Credentials {
             ca: read_ca(flags)?,
             key,
             algorithm: flags.new_key.algorithm()?,
+            is_bearer: login.is_bearer,
             is_given,
         })
     }
@@ -74,6 +88,7 @@ impl Credentials {
         if self.url.scheme() != "ssh" {
             let remote = match self.password.expose().is_empty() {
                 true => remote,
+                false if self.is_bearer => remote.with_token(self.password.clone()),
                 false => remote.with_auth(Auth {
                     username: self.username.clone(),
                     password: self.password.clone(),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     BootstrapFlags,
-    credentials::Credentials,
+    credentials::{Credentials, Login},
     steps::{self, Bootstrap},
 };
 use crate::{output, usage::boolean_flag};
@@ -33,6 +33,9 @@ pub(crate) struct GitArgs {
     /// Password or token, or the password of the SSH key; defaults to $GIT_PASSWORD
     #[arg(short, long, value_name = "PASSWORD", help_heading = "Credentials")]
     password: Option<String>,
+    /// Send the password as a bearer token, and let the cluster do so, too
+    #[arg(long, help_heading = "Credentials")]
+    with_bearer_token: bool,
     /// Allow an http:// URL, which sends the password in the clear
     #[arg(long, help_heading = "Credentials")]
     allow_insecure_http: bool,
@@ -75,12 +78,13 @@ Examples:
 pub(super) fn run(args: &GitArgs) -> Result<()> {
     let variable = std::env::var("GIT_PASSWORD").ok();
     let password = args.password.clone().or(variable).unwrap_or_default();
-    let credentials = Credentials::read(
-        &args.url,
-        (&args.username, &password),
-        args.allow_insecure_http,
-        &args.bootstrap.key,
-    )?;
+    let login = Login {
+        username: &args.username,
+        password: &password,
+        is_bearer: args.with_bearer_token,
+        allow_http: args.allow_insecure_http,
+    };
+    let credentials = Credentials::read(&args.url, &login, &args.bootstrap.key)?;
     match args.export {
         Some(file) => output::print(&export(&args.bootstrap, &credentials, file)?),
         None => Bootstrap::open(&args.bootstrap, credentials, args.silent)?.run(),
@@ -91,7 +95,7 @@ fn export(flags: &BootstrapFlags, credentials: &Credentials, file: ExportedFile)
     let namespace = flags.flux.namespace()?;
     Ok(match file {
         ExportedFile::Components => install::install(&flags.controllers.options(&namespace)?)?,
-        ExportedFile::Sync => install::sync(&steps::sync(flags, credentials, &namespace))?,
+        ExportedFile::Sync => install::sync(&steps::sync(flags, credentials, &namespace)?)?,
         ExportedFile::Kustomization => install::kustomization(),
     })
 }

@@ -1,16 +1,16 @@
 //! `weir bootstrap github`, `gitlab` and `gitea`.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use api::Secret;
 use clap::{ArgAction, Args};
 
 use super::{
     BootstrapFlags,
-    credentials::{Credentials, read_ca},
-    hosting::{HostedRepository, Hosting, Service},
+    credentials::{Credentials, Login, read_ca},
+    hosting::{HostedRepository, Hosting, Service, Team, Visibility},
     steps::Bootstrap,
 };
-use crate::usage::{boolean_flag, parse_bool};
+use crate::usage::{boolean_flag, parse_bool, split_list};
 
 /// Flags of all hosting services.
 #[derive(Args)]
@@ -28,6 +28,9 @@ struct HostedFlags {
     #[arg(long, value_name = "BOOL", help_heading = "Repository", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", value_parser = parse_bool)]
     private: bool,
+    /// Teams that get access to the repository, comma-separated: NAME or NAME:ACCESS, with pull, triage, push, maintain (the default) or admin
+    #[arg(long, value_name = "TEAMS", help_heading = "Repository")]
+    team: Vec<String>,
     /// Let the deploy key write to the repository
     #[arg(long, help_heading = "Credentials")]
     read_write_key: bool,
@@ -75,6 +78,9 @@ pub(crate) struct GitLabArgs {
         help_heading = "Repository"
     )]
     hostname: String,
+    /// Visibility of a new repository, in the place of --private
+    #[arg(long, value_name = "WHO", help_heading = "Repository")]
+    visibility: Option<Visibility>,
     #[command(flatten)]
     hosted: HostedFlags,
 }
@@ -111,18 +117,38 @@ Examples:
   GITEA_TOKEN=... weir bootstrap gitea --hostname=git.example.com --owner=my-org --repository=fleet --path=clusters/production";
 
 pub(super) fn github(args: &GitHubArgs) -> Result<()> {
-    run(Service::GitHub, &args.hostname, &args.hosted)
+    run(
+        Service::GitHub,
+        &args.hostname,
+        args.hosted.visibility(),
+        &args.hosted,
+    )
 }
 
 pub(super) fn gitlab(args: &GitLabArgs) -> Result<()> {
-    run(Service::GitLab, &args.hostname, &args.hosted)
+    let visibility = args.visibility.unwrap_or_else(|| args.hosted.visibility());
+    run(Service::GitLab, &args.hostname, visibility, &args.hosted)
 }
 
 pub(super) fn gitea(args: &GiteaArgs) -> Result<()> {
-    run(Service::Gitea, &args.hostname, &args.hosted)
+    run(
+        Service::Gitea,
+        &args.hostname,
+        args.hosted.visibility(),
+        &args.hosted,
+    )
 }
 
-fn run(service: Service, host: &str, flags: &HostedFlags) -> Result<()> {
+impl HostedFlags {
+    const fn visibility(&self) -> Visibility {
+        match self.private {
+            true => Visibility::Private,
+            false => Visibility::Public,
+        }
+    }
+}
+
+fn run(service: Service, host: &str, visibility: Visibility, flags: &HostedFlags) -> Result<()> {
     let token = std::env::var(service.variable())
         .ok()
         .filter(|token| !token.is_empty());
@@ -133,17 +159,31 @@ fn run(service: Service, host: &str, flags: &HostedFlags) -> Result<()> {
         owner: flags.owner.clone(),
         name: flags.repository.clone(),
         personal: flags.personal,
-        private: flags.private,
+        visibility,
         branch: flags.bootstrap.sync.branch.clone(),
     };
     repository.check()?;
     let url = repository.url();
-    let credentials = Credentials::read(&url, ("git", &token), false, &flags.bootstrap.key)?;
+    let teams = split_list(&flags.team)?.into_iter();
+    let teams = teams
+        .map(|team| Team::parse(service, &team))
+        .collect::<Result<Vec<_>>>()?;
+    ensure!(
+        teams.is_empty() || !flags.personal,
+        "--team is for repositories of organizations and groups, not --personal"
+    );
+    let login = Login {
+        username: "git",
+        password: &token,
+        is_bearer: false,
+        allow_http: false,
+    };
+    let credentials = Credentials::read(&url, &login, &flags.bootstrap.key)?;
     let ca = read_ca(&flags.bootstrap.key)?;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let hosting = Hosting::new(repository, Secret::new(token), ca.as_deref())?;
     let silent = true;
     Bootstrap::open(&flags.bootstrap, credentials, silent)?
-        .at(hosting, !flags.read_write_key)
+        .at(hosting, !flags.read_write_key, teams)
         .run()
 }

@@ -1,6 +1,7 @@
 //! Hosting services of Git: creating a repository and its deploy key by their REST APIs.
 
 mod calls;
+mod team;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use serde_json::Value as Json;
 use url::Url;
 
 use calls::{Call, Key};
+pub(super) use team::Team;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER: u64 = 8 << 20;
@@ -58,6 +60,17 @@ impl Service {
     }
 }
 
+/// The people who may see a new repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Visibility {
+    /// Members
+    Private,
+    /// All users of the server
+    Internal,
+    /// Everybody
+    Public,
+}
+
 /// A repository at a hosting service, which need not exist.
 #[derive(Debug, Clone)]
 pub(super) struct HostedRepository {
@@ -67,7 +80,7 @@ pub(super) struct HostedRepository {
     pub(super) name: String,
     /// True if the owner is a user, not an organization or group.
     pub(super) personal: bool,
-    pub(super) private: bool,
+    pub(super) visibility: Visibility,
     pub(super) branch: String,
 }
 
@@ -160,6 +173,21 @@ impl Hosting {
         Ok(true)
     }
 
+    /// Gives a team access; one that has it keeps it.
+    pub(super) async fn add_team(&self, team: &Team) -> Result<()> {
+        let group = match self.repository.find_team(team) {
+            Some(call) => {
+                let found = self.call(&call).await?;
+                let id = found.as_ref().and_then(|group| group.get("id")?.as_u64());
+                Some(id.with_context(|| format!("{team} is not found"))?)
+            }
+            None => None,
+        };
+        let added = self.call(&self.repository.add_team(team, group)).await?;
+        added.with_context(|| format!("{team} is not found, or the token may not give it access"))?;
+        Ok(())
+    }
+
     /// Adds a deploy key; one with the same title and another key is replaced. Returns true if it was added.
     pub(super) async fn add_key(&self, title: &str, public: &str, read_only: bool) -> Result<bool> {
         for page in 1..=MAX_PAGES {
@@ -206,10 +234,14 @@ impl Hosting {
         if status == StatusCode::NOT_FOUND {
             return Ok(None);
         }
+        // The team has access already.
+        if status == StatusCode::CONFLICT && call.is_repeatable {
+            return Ok(Some(Json::Null));
+        }
         if !status.is_success() {
             bail!("{what}: {}", self.refusal(status, &body));
         }
-        if call.method == Method::DELETE {
+        if call.method == Method::DELETE || body.is_empty() {
             return Ok(Some(Json::Null));
         }
         Ok(Some(

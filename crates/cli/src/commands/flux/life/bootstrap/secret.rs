@@ -42,6 +42,9 @@ impl SyncSecret {
                 data.push(("password", password.clone()));
             }
             public_key = Some(pair.public.trim_end().to_owned());
+        } else if credentials.is_bearer {
+            data.push(("bearerToken", password.clone()));
+            data.extend(credentials.ca.clone().map(|ca| ("ca.crt", ca)));
         } else {
             data.push(("username", credentials.username.clone()));
             data.push(("password", password.clone()));

@@ -12,13 +12,16 @@ use super::{
     BootstrapFlags,
     credentials::Credentials,
     follow,
-    hosting::Hosting,
+    hosting::{Hosting, Team},
     repository::{Head, Repository},
     secret::SyncSecret,
 };
-use crate::commands::flux::{
-    Flux,
-    life::{found, found::Installation, rollout},
+use crate::{
+    commands::flux::{
+        Flux,
+        life::{found, found::Installation, rollout},
+    },
+    usage::split_list,
 };
 
 pub(super) struct Bootstrap<'a> {
@@ -35,6 +38,8 @@ pub(super) struct Bootstrap<'a> {
     dir: String,
     /// The service that creates repository and deploy key, and true if the key is to read only.
     hosting: Option<(Hosting, bool)>,
+    /// Teams that get access to the repository.
+    teams: Vec<Team>,
 }
 
 impl<'a> Bootstrap<'a> {
@@ -49,7 +54,7 @@ impl<'a> Bootstrap<'a> {
                 "--components has no {needed}, which has to follow the repository"
             );
         }
-        let sync = sync(flags, &credentials, &flux.namespace);
+        let sync = sync(flags, &credentials, &flux.namespace)?;
         let dir = install::directory(&sync.path, &flux.namespace)?;
         let (remote, host_key) = credentials.remote(runtime.handle())?;
         if let Some(line) = host_key {
@@ -74,12 +79,14 @@ impl<'a> Bootstrap<'a> {
             sync,
             dir,
             hosting: None,
+            teams: Vec::new(),
         })
     }
 
-    /// Lets a hosting service create the repository and its deploy key.
-    pub(super) fn at(mut self, hosting: Hosting, read_only: bool) -> Self {
+    /// Lets a hosting service create the repository, the access of teams, and the deploy key.
+    pub(super) fn at(mut self, hosting: Hosting, read_only: bool, teams: Vec<Team>) -> Self {
         self.hosting = Some((hosting, read_only));
+        self.teams = teams;
         self
     }
 
@@ -149,6 +156,10 @@ impl<'a> Bootstrap<'a> {
         match self.flux.block_on(hosting.create_repository())? {
             true => self.flux.success("repository created"),
             false => self.flux.success("repository exists"),
+        }
+        for team in &self.teams {
+            self.flux.block_on(hosting.add_team(team))?;
+            self.flux.success(&format!("{team} has access to the repository"));
         }
         Ok(())
     }
@@ -340,9 +351,18 @@ impl<'a> Bootstrap<'a> {
 }
 
 /// Returns the options of `gotk-sync.yaml`.
-pub(super) fn sync(flags: &BootstrapFlags, credentials: &Credentials, namespace: &str) -> Sync {
+///
+/// # Errors
+/// If the directory of the cluster is not among those that it fetches.
+pub(super) fn sync(flags: &BootstrapFlags, credentials: &Credentials, namespace: &str) -> Result<Sync> {
     let flags = &flags.sync;
-    Sync {
+    let sparse_checkout = split_list(&flags.sparse_checkout)?;
+    ensure!(
+        fetches(&sparse_checkout, &flags.path),
+        "--sparse-checkout leaves out --path={}: the cluster could not read its own manifests",
+        flags.path
+    );
+    Ok(Sync {
         namespace: namespace.to_owned(),
         url: credentials.sync_url.clone(),
         branch: flags.branch.clone(),
@@ -350,7 +370,17 @@ pub(super) fn sync(flags: &BootstrapFlags, credentials: &Credentials, namespace:
         interval: GoDuration::from(flags.interval).to_string(),
         secret: Some(flags.secret_name.clone()),
         recurse_submodules: flags.recurse_submodules,
-    }
+        sparse_checkout,
+    })
+}
+
+/// Returns true if a path is in one of the directories, or there are none.
+fn fetches(directories: &[String], path: &str) -> bool {
+    let parts = |path: &str| -> Vec<String> {
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        parts.map(str::to_owned).collect()
+    };
+    directories.is_empty() || directories.iter().any(|dir| parts(path).starts_with(&parts(dir)))
 }
 
 fn reference(group: &str, version: &str, kind: &str, namespace: &str, name: &str) -> ObjectRef {
@@ -367,4 +397,21 @@ fn reference(group: &str, version: &str, kind: &str, namespace: &str, name: &str
 pub(super) fn quoted(object: &ObjectRef) -> String {
     let namespace = object.namespace.as_deref().unwrap_or_default();
     format!("\"{namespace}/{}\"", object.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_of_the_cluster_has_to_be_fetched() {
+        let list = |text: &[&str]| text.iter().map(|dir| (*dir).to_owned()).collect::<Vec<_>>();
+        assert!(fetches(&[], "clusters/prod"));
+        assert!(fetches(&list(&["apps", "./clusters/"]), "clusters/prod"));
+        assert!(!fetches(
+            &list(&["cluster", "clusters/production"]),
+            "clusters/prod"
+        ));
+        assert!(!fetches(&list(&["apps"]), ""));
+    }
 }

@@ -36,9 +36,6 @@ pub(super) struct CreateFlags {
     label: Vec<String>,
     #[command(flatten)]
     flux: FluxFlags,
-    /// Accepted for compatibility with flux, whose commands all take it
-    #[arg(long = "verbose", hide = true)]
-    _verbose: bool,
 }
 
 #[derive(Args)]

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Map, Value as Json};
 
-use super::{HostedRepository, Service};
+use super::{HostedRepository, Service, Team, Visibility};
 
 /// Deploy keys on a page: all services allow it.
 pub(super) const PAGE: usize = 50;
@@ -14,6 +14,8 @@ pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Option<Json>,
+    /// True if a conflict says that the work is done.
+    pub(super) is_repeatable: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,7 @@ fn get(path: String) -> Call {
         method: Method::GET,
         path,
         body: None,
+        is_repeatable: false,
     }
 }
 
@@ -36,6 +39,7 @@ fn post(path: String, body: Map<String, Json>) -> Call {
         method: Method::POST,
         path,
         body: Some(Json::Object(body)),
+        is_repeatable: false,
     }
 }
 
@@ -76,10 +80,15 @@ impl HostedRepository {
         ]);
         match self.service {
             Service::GitHub | Service::Gitea => {
-                body.insert("private".to_owned(), self.private.into());
+                let is_private = self.visibility != Visibility::Public;
+                body.insert("private".to_owned(), is_private.into());
             }
             Service::GitLab => {
-                let visibility = if self.private { "private" } else { "public" };
+                let visibility = match self.visibility {
+                    Visibility::Private => "private",
+                    Visibility::Internal => "internal",
+                    Visibility::Public => "public",
+                };
                 body.insert("path".to_owned(), self.name.as_str().into());
                 body.insert("visibility".to_owned(), visibility.into());
                 body.extend(group.map(|group| ("namespace_id".to_owned(), group.into())));
@@ -130,6 +139,39 @@ impl HostedRepository {
             method: Method::DELETE,
             path: format!("{}/{id}", self.keys_path()),
             body: None,
+            is_repeatable: false,
+        }
+    }
+
+    /// Returns the request for the ID of a team, which GitLab wants in [`HostedRepository::add_team`].
+    pub(super) fn find_team(&self, team: &Team) -> Option<Call> {
+        let name = team.name.replace('/', "%2F");
+        (self.service == Service::GitLab).then(|| get(format!("/groups/{name}?with_projects=false")))
+    }
+
+    pub(super) fn add_team(&self, team: &Team, group: Option<u64>) -> Call {
+        let Self { owner, name, .. } = self;
+        let (method, path, body) = match self.service {
+            Service::GitHub => (
+                Method::PUT,
+                format!("/orgs/{owner}/teams/{}/repos/{owner}/{name}", team.name),
+                Some(object([("permission", team.access.into())])),
+            ),
+            Service::GitLab => (
+                Method::POST,
+                format!("{}/share", self.path()),
+                Some(object([
+                    ("group_id", group.into()),
+                    ("group_access", team.level.into()),
+                ])),
+            ),
+            Service::Gitea => (Method::PUT, format!("{}/teams/{}", self.path(), team.name), None),
+        };
+        Call {
+            method,
+            path,
+            body: body.map(Json::Object),
+            is_repeatable: true,
         }
     }
 }

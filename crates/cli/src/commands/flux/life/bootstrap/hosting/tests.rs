@@ -12,7 +12,7 @@ fn repository(service: Service) -> HostedRepository {
         owner: "platform".to_owned(),
         name: "fleet".to_owned(),
         personal: false,
-        private: true,
+        visibility: Visibility::Private,
         branch: "main".to_owned(),
     }
 }
@@ -77,6 +77,54 @@ fn names_that_change_the_address_are_refused() {
     let mut group = repository(Service::GitLab);
     group.owner = "a/b".to_owned();
     assert!(group.check().is_ok());
+}
+
+#[test]
+fn teams_get_access_in_the_way_of_each_service() {
+    let line = |service, text: &str, group| {
+        let call = repository(service).add_team(&Team::parse(service, text).unwrap(), group);
+        let body = call.body.map(|body| format!(" {body}")).unwrap_or_default();
+        format!("{} {}{body}", call.method, call.path)
+    };
+    assert_eq!(
+        line(Service::GitHub, "ops", None),
+        "PUT /orgs/platform/teams/ops/repos/platform/fleet {\"permission\":\"maintain\"}"
+    );
+    assert_eq!(
+        line(Service::GitLab, "org/ops:push", Some(4)),
+        "POST /projects/platform%2Ffleet/share {\"group_id\":4,\"group_access\":30}"
+    );
+    assert_eq!(
+        line(Service::Gitea, "ops", None),
+        "PUT /repos/platform/fleet/teams/ops"
+    );
+    for (service, text) in [
+        (Service::GitHub, "a/b"),
+        (Service::GitHub, "ops:own"),
+        (Service::Gitea, "ops:pull"),
+        (Service::GitLab, "?x"),
+    ] {
+        assert!(Team::parse(service, text).is_err(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn teams_that_have_access_are_no_failure() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let server = WebServer::start().unwrap();
+    server.page("/api/groups/ops", content(&json!({ "id": 4 })));
+    server.page(
+        "/api/projects/platform%2Ffleet/share",
+        content(&json!({ "id": 5 })),
+    );
+    let hosting = with(&server, Service::GitLab).await;
+    let team = |name| Team::parse(Service::GitLab, name).unwrap();
+    hosting.add_team(&team("ops")).await.unwrap();
+    let error = hosting.add_team(&team("none")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("the team 'none' is not found"),
+        "{error}"
+    );
 }
 
 async fn with(server: &WebServer, service: Service) -> Hosting {
