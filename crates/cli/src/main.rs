@@ -91,10 +91,10 @@ enum Command {
     Explain(Deferred<flux::inspect::explain::ExplainArgs>),
     /// Print Kubernetes events about objects of Flux and kluctl
     Events(Deferred<flux::inspect::events::EventsArgs>),
-    /// Print the objects that a Kustomization, HelmRelease or KluctlDeployment deployed
+    /// Print the objects that a Kustomization, HelmRelease or KluctlDeployment deployed, or an ArtifactGenerator made
     #[command(subcommand)]
     Tree(flux::ByKind<flux::inspect::tree::Inventories>),
-    /// Print the status, history, variables or values of one object
+    /// Print the status, history, variables, values or arguments of one object
     #[command(subcommand)]
     Debug(flux::inspect::debug::Command),
     /// Show which objects of Flux and kluctl an object in the cluster comes from
@@ -254,3 +254,6 @@ fn unsupported_flags() -> usage::UnsupportedFlags {
         _ => commands::UNSUPPORTED_FLAGS,
     }
 }
+
+#[cfg(test)]
+mod tests;

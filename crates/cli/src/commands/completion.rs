@@ -8,6 +8,13 @@ use clap_complete::Shell;
 
 use crate::output;
 
+const COMPLETION_EXAMPLES: &str = "Examples:
+  # Complete the words of this shell
+  source <(weir completion bash)
+
+  # Write the script into a file
+  weir completion zsh > _weir";
+
 /// Generate a shell completion script
 ///
 /// The script completes subcommands and flags. To load it:
@@ -16,14 +23,19 @@ use crate::output;
 /// For zsh:  weir completion zsh > "${fpath[1]}/_weir"
 /// For fish: weir completion fish | source
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = COMPLETION_EXAMPLES)]
 pub(crate) struct CompletionArgs {
     /// Shell to generate the script for
     shell: Shell,
 }
 
+const MAN_EXAMPLES: &str = "Examples:
+  # Write the pages into a directory
+  weir man man1";
+
 /// Generate man pages, one per command
 #[derive(Args)]
+#[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct ManArgs {
     /// Output directory; it is created if it doesn't exist
     dir: PathBuf,

@@ -19,12 +19,19 @@ pub(crate) enum Command {
     Install(Deferred<InstallArgs>),
 }
 
+const EXAMPLES: &str = "Examples:
+  # Install the controller, or upgrade it, after a diff and a question
+  weir controller install
+
+  # Install it into another cluster, from a mirror of its image
+  weir controller install --context prod --kluctl-image registry.example.com/kluctl-controller --yes";
+
 /// Install the kluctl-controller, or upgrade it
 ///
 /// Deploys the controller to the namespace kluctl-system, after a diff and a confirmation. It acts as cluster-admin, as kluctl's does;
 /// deploy/README.md has manifests with fewer rights.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct InstallArgs {
     #[command(flatten)]
     controller: ControllerFlags,

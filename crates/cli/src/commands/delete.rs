@@ -16,21 +16,35 @@ use crate::{
     usage::boolean_flag,
 };
 
+const PRUNE_EXAMPLES: &str = "Examples:
+  # Show the orphans of a target, and delete them after a question
+  weir prune -t prod
+
+  # Show them only
+  weir prune -t prod --dry-run";
+
 /// Delete objects that are no longer part of the target (orphans)
 ///
 /// Deletes all objects on the cluster that have the discriminator of the target and are not rendered any more.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = PRUNE_EXAMPLES)]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
     common: RemoveFlags,
 }
 
+const DELETE_EXAMPLES: &str = "Examples:
+  # Delete all objects of a target, after a question
+  weir delete -t test
+
+  # Delete a single object of Flux
+  weir delete kustomization podinfo --silent";
+
 /// Delete all objects of a target
 ///
 /// Deletes all objects on the cluster that have the discriminator of the target.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = DELETE_EXAMPLES)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     common: RemoveFlags,

@@ -17,12 +17,22 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Deploy a target, after a diff and a question
+  weir deploy -t prod
+
+  # Deploy with an argument, without a question, and delete orphans
+  weir deploy -t prod -a version=1.2.3 --prune --yes
+
+  # Deploy the items with a tag only
+  weir deploy -t prod -I database";
+
 /// Deploy a target to its cluster
 ///
 /// Renders the project, shows the diff, asks for confirmation, and applies all objects in the order of the deployment items. Items
 /// are deployed in parallel (8 at a time) up to the next barrier. With --prune, objects that are no longer rendered are deleted.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -11,12 +11,19 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Show what a deployment of a target would change
+  weir diff -t prod
+
+  # Show what local manifests would change
+  weir diff kustomization podinfo --path ./apps/podinfo";
+
 /// Show the changes that a deployment would make
 ///
 /// Compares the rendered objects with the cluster by server-side dry-run apply, which includes defaults of the API server and
 /// changes by admission webhooks. Nothing is changed.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -74,12 +74,19 @@ struct RequestFlags {
     overrides: OverrideFlags,
 }
 
+const RECONCILE_EXAMPLES: &str = "Examples:
+  # Reconcile a KluctlDeployment
+  weir gitops reconcile --name shop -n apps
+
+  # Reconcile all of a team, without a question
+  weir gitops reconcile -l team=shop --yes";
+
 /// Request a reconciliation, and wait for it
 ///
 /// The controller reconciles the KluctlDeployment even if it is suspended, and deploys changes. Without --name and
 /// --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = RECONCILE_EXAMPLES)]
 pub(crate) struct ReconcileArgs {
     #[command(flatten)]
     request: RequestFlags,
@@ -91,12 +98,19 @@ pub(crate) struct ReconcileArgs {
     _result: UnusedResultFlag,
 }
 
+const DIFF_EXAMPLES: &str = "Examples:
+  # Show what a deployment would change
+  weir gitops diff --name shop -n apps
+
+  # With local files in the place of a repository that the project includes
+  weir gitops diff --name shop -n apps --local-git-override github.com/org/lib=../lib";
+
 /// Show the changes that a deployment by the controller would make
 ///
 /// Nothing is changed, and the stored result is deleted after it is printed. Without --name and --label-selector, the
 /// KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = DIFF_EXAMPLES)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     request: RequestFlags,
@@ -104,12 +118,19 @@ pub(crate) struct DiffArgs {
     output: ResultOutputFlags,
 }
 
+const DEPLOY_EXAMPLES: &str = "Examples:
+  # Deploy now
+  weir gitops deploy --name shop -n apps
+
+  # Deploy once with another argument
+  weir gitops deploy --name shop -n apps -a version=1.2.3 --yes";
+
 /// Request a deployment, and print its result
 ///
 /// The controller deploys the current commit of the source, even if the KluctlDeployment is suspended or waits for approval. Without
 /// --name and --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = DEPLOY_EXAMPLES)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
     request: RequestFlags,
@@ -121,12 +142,16 @@ pub(crate) struct DeployArgs {
     output: ResultOutputFlags,
 }
 
+const PRUNE_EXAMPLES: &str = "Examples:
+  # Delete the orphans of a KluctlDeployment
+  weir gitops prune --name shop -n apps";
+
 /// Request that orphans are deleted, and print the result
 ///
 /// The controller deletes the objects that are no longer part of the project, even if spec.prune is false. Without --name and
 /// --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = PRUNE_EXAMPLES)]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
     request: RequestFlags,
@@ -136,11 +161,15 @@ pub(crate) struct PruneArgs {
     output: ResultOutputFlags,
 }
 
+const VALIDATE_EXAMPLES: &str = "Examples:
+  # Check that all objects of a KluctlDeployment are ready
+  weir gitops validate --name shop -n apps --warnings-as-errors";
+
 /// Request a validation, and print its result
 ///
 /// Without --name and --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true)]
+#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true, after_help = VALIDATE_EXAMPLES)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     request: RequestFlags,

@@ -57,6 +57,13 @@ struct ValueFlags {
     skip_schema_validation: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  # Render a chart in a directory
+  weir helm template shop charts/shop -f values.yaml --set replicas=2
+
+  # Render a chart of a registry
+  weir helm template podinfo oci://ghcr.io/stefanprodan/charts/podinfo --version 6.5.0";
+
 /// Render the templates of a chart, and print the manifests
 ///
 /// The output is the same as of `helm template` 4.3.1, or 3.19.4 with `--helm-version 3`. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
@@ -66,7 +73,8 @@ struct ValueFlags {
 #[command(
     mut_args = boolean_flag,
     args_override_self = true,
-    override_usage = "weir helm template [OPTIONS] [NAME] <CHART>"
+    override_usage = "weir helm template [OPTIONS] [NAME] <CHART>",
+    after_help = EXAMPLES
 )]
 pub(crate) struct TemplateArgs {
     /// Release name; defaults to release-name

@@ -26,12 +26,16 @@ use crate::{
 /// Timeout for fetching a Git repository, in seconds.
 const GIT_TIMEOUT_SECONDS: u64 = 300;
 
+const EXAMPLES: &str = "Examples:
+  # Pull the charts of the project in the current directory
+  weir helm-pull";
+
 /// Pull the Helm charts of a project into .helm-charts
 ///
 /// Downloads the chart of each helm-chart.yaml, and removes pulled versions that are no longer referenced. Charts with skipPrePull
 /// are not pulled.
 #[derive(Args)]
-#[command(mut_args = boolean_flag)]
+#[command(mut_args = boolean_flag, after_help = EXAMPLES)]
 pub(crate) struct PullArgs {
     /// Project directory
     #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = existing_dir)]

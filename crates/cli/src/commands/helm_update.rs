@@ -24,12 +24,19 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Print the new versions of charts
+  weir helm-update
+
+  # Upgrade them, each with a question and a commit
+  weir helm-update --upgrade --interactive --commit";
+
 /// Check the Helm charts of a project for new versions, and upgrade them
 ///
 /// Compares the version of each helm-chart.yaml with the newest version in its Helm repository, OCI registry or Git repository.
 /// Charts with skipUpdate are reported, but not upgraded.
 #[derive(Args)]
-#[command(mut_args = boolean_flag)]
+#[command(mut_args = boolean_flag, after_help = EXAMPLES)]
 pub(crate) struct UpdateArgs {
     /// Project directory
     #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = existing_dir)]

@@ -53,11 +53,18 @@ pub(crate) enum Command {
     Build(Deferred<BuildArgs>),
 }
 
+const EXAMPLES: &str = "Examples:
+  # Print the objects of an overlay
+  weir kustomize build overlays/prod
+
+  # Write one file per object, and download charts
+  weir kustomize build overlays/prod --enable-helm -o out";
+
 /// Build a kustomization, and print its objects
 ///
 /// The output is the same as of `kustomize build` 5.8.1. Remote bases and files are fetched over http and https. No program is run.
 #[derive(Debug, Args)]
-#[command(mut_args = boolean_flag)]
+#[command(mut_args = boolean_flag, after_help = EXAMPLES)]
 pub(crate) struct BuildArgs {
     /// Directory with a kustomization.yaml, or URL of a Git repository
     #[arg(default_value = ".")]

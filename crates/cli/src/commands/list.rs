@@ -13,9 +13,16 @@ use crate::{
     usage::boolean_flag,
 };
 
+const TARGETS_EXAMPLES: &str = "Examples:
+  # The targets of the project in the current directory
+  weir list-targets
+
+  # Their names only
+  weir list-targets --only-names";
+
 /// List the targets of a project
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = TARGETS_EXAMPLES)]
 pub(crate) struct TargetsArgs {
     #[command(flatten)]
     project: ProjectFlags,
@@ -27,12 +34,16 @@ pub(crate) struct TargetsArgs {
     only_names: bool,
 }
 
+const IMAGES_EXAMPLES: &str = "Examples:
+  # The images of a target, in a file that --fixed-images-file takes
+  weir list-images -t prod --simple -o images.yaml";
+
 /// List the images of a target
 ///
 /// Lists each image that templates request with images.get_image(), with the image that is used. The output can be passed to
 /// --fixed-images-file.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = IMAGES_EXAMPLES)]
 pub(crate) struct ImagesArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -35,12 +35,19 @@ pub(crate) enum Command {
     Push(Deferred<PushArgs>),
 }
 
+const EXAMPLES: &str = "Examples:
+  # Push the project in the current directory
+  weir oci push --url oci://ghcr.io/org/project:v1
+
+  # Print its digest
+  weir oci push --url oci://ghcr.io/org/project:v1 --output json";
+
 /// Push a project to an OCI registry
 ///
 /// Packs the project directory without .git and the files that .gitignore excludes, and pushes it as an OCI artifact, which other
 /// projects can include with `oci: {url: ...}`. The same files of the same commit always have the same digest.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PushArgs {
     /// URL of the artifact, such as oci://ghcr.io/org/project:v1; the default tag is latest
     #[arg(long, value_name = "URL")]

@@ -12,12 +12,16 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Replace an image of deployed objects
+  weir poke-images -t prod -F registry.example.com/shop=registry.example.com/shop:1.2.3";
+
 /// Update images of deployed objects
 ///
 /// Replaces images in the objects on the cluster without a full deployment. Only images that templates request with
 /// images.get_image() are replaced.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PokeArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -12,11 +12,18 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Print all objects of a target
+  weir render -t prod --print-all
+
+  # Write the files of a target, without a cluster
+  weir render -t prod --render-output-dir rendered --offline-kubernetes";
+
 /// Render a target
 ///
 /// Writes the rendered files to a directory, or prints all rendered objects with --print-all. Nothing is deployed.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -21,12 +21,19 @@ use crate::{
     usage::boolean_flag,
 };
 
+const EXAMPLES: &str = "Examples:
+  # Wait until all objects of a target are ready
+  weir validate -t prod --wait 5m
+
+  # Check manifests in files, without a cluster
+  weir validate --offline clusters";
+
 /// Check that all objects of a target exist and are ready, or with --offline manifests in files
 ///
 /// With --offline, no project and no cluster is needed: the objects of Weir's kinds in files, and in the files below directories, are checked by the schemas and
 /// rules of their definitions.
 #[derive(Args)]
-#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true)]
+#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     input: RenderInputFlags,

@@ -21,6 +21,11 @@ pub(crate) trait KindCommand {
     fn about_all(_family: Option<Family>) -> Option<String> {
         None
     }
+
+    /// Returns the examples of a subcommand by its words, such as `source git`; `None` if they are those of all subcommands.
+    fn examples(_words: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Returns true for the words of kinds and families.
@@ -53,7 +58,7 @@ impl<C: KindCommand> ByKind<C> {
         let command = command
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommands(C::about_all(None).map(Self::all))
+            .subcommands(C::about_all(None).map(|about| Self::all(None, about)))
             .subcommands(Self::leaves(None));
         let families = Family::ALL
             .into_iter()
@@ -62,10 +67,7 @@ impl<C: KindCommand> ByKind<C> {
     }
 
     fn family(family: Family) -> Command {
-        let (word, alias) = match C::LISTS {
-            true => (family.plural_word(), family.word()),
-            false => (family.word(), family.plural_word()),
-        };
+        let (word, alias) = Self::family_words(family);
         let about = match family {
             Family::Source => "Kinds of sources",
             Family::Image => "Kinds of the image automation",
@@ -76,12 +78,33 @@ impl<C: KindCommand> ByKind<C> {
             .about(about)
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommands(C::about_all(Some(family)).map(Self::all))
+            .subcommands(C::about_all(Some(family)).map(|about| Self::all(Some(family), about)))
             .subcommands(Self::leaves(Some(family)))
     }
 
-    fn all(about: String) -> Command {
-        Command::new(ALL).about(about).defer(described::<C::Args>)
+    /// Returns the word of a family, and the hidden one.
+    fn family_words(family: Family) -> (&'static str, &'static str) {
+        match C::LISTS {
+            true => (family.plural_word(), family.word()),
+            false => (family.word(), family.plural_word()),
+        }
+    }
+
+    fn leaf(family: Option<Family>, word: &'static str, about: String) -> Command {
+        let words = match family {
+            Some(family) => format!("{} {word}", Self::family_words(family).0),
+            None => word.to_owned(),
+        };
+        let leaf = Command::new(word).about(about);
+        let leaf = match C::examples(&words) {
+            Some(examples) => leaf.after_help(examples),
+            None => leaf,
+        };
+        leaf.defer(described::<C::Args>)
+    }
+
+    fn all(family: Option<Family>, about: String) -> Command {
+        Self::leaf(family, ALL, about)
     }
 
     fn leaves(family: Option<Family>) -> Vec<Command> {
@@ -94,11 +117,9 @@ impl<C: KindCommand> ByKind<C> {
             let hidden = [kind.word, kind.plural_word]
                 .into_iter()
                 .filter(|other| *other != word);
-            let leaf = Command::new(word)
-                .about(C::about(kind))
+            let leaf = Self::leaf(family, word, C::about(kind))
                 .aliases(hidden)
-                .visible_aliases(kind.aliases)
-                .defer(described::<C::Args>);
+                .visible_aliases(kind.aliases);
             leaves.push(leaf);
         }
         leaves.sort_by(|a, b| a.get_name().cmp(b.get_name()));

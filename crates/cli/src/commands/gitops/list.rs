@@ -8,11 +8,18 @@ use yaml::{Map, Value};
 use super::{GitOps, flags::TimeoutFlag, select::names};
 use crate::{commands::operation, flags::ClusterFlags, output, terminal::printable, usage::boolean_flag};
 
+const EXAMPLES: &str = "Examples:
+  # All KluctlDeployments
+  weir gitops list
+
+  # Those of a team, as data
+  weir gitops list -l team=shop -o yaml";
+
 /// List KluctlDeployments with their state
 ///
 /// The columns are the same as of `kubectl get kluctldeployments.gitops.kluctl.io`, for all namespaces unless --namespace is given.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct ListArgs {
     /// Name of the KluctlDeployment
     #[arg(long, value_name = "NAME", help_heading = "Selection")]

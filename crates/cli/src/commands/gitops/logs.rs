@@ -29,12 +29,19 @@ pub(super) const PODS: usize = 50;
 /// Maximum number of lines that are read ahead.
 const AHEAD: usize = 1000;
 
+const EXAMPLES: &str = "Examples:
+  # Follow the logs about a KluctlDeployment
+  weir gitops logs --name shop -n apps -f
+
+  # The last hour of all
+  weir gitops logs --all --log-since 1h";
+
 /// Print the logs of the controller about KluctlDeployments
 ///
 /// Lines are grouped by reconciliation. Without --name, --label-selector and --all, the KluctlDeployments with the Git repository and
 /// directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
     #[command(flatten)]
     select: SelectFlags,

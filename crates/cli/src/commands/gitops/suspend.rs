@@ -18,12 +18,20 @@ use crate::{flags::ClusterFlags, usage::boolean_flag};
 /// Interval of reading the status.
 const POLL: Duration = Duration::from_millis(500);
 
+const EXAMPLES: &str = "Examples:
+  # Suspend a KluctlDeployment, and go on with it
+  weir gitops suspend --name shop -n apps
+  weir gitops resume --name shop -n apps
+
+  # All of a namespace, without a question
+  weir gitops suspend --all -n apps --yes";
+
 /// Set spec.suspend, and wait until the controller has seen it
 ///
 /// Requests by `weir gitops` are handled for suspended KluctlDeployments, too. Without --name, --label-selector and --all, the
 /// KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct SuspendArgs {
     #[command(flatten)]
     select: SelectFlags,

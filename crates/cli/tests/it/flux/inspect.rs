@@ -117,6 +117,8 @@ async fn trees_of_kluctl_deployments_have_the_objects_with_their_label() -> Resu
         tree,
         format!("KluctlDeployment/{namespace}/shop\n└── ConfigMap/{namespace}/m\n\n")
     );
+    let args = objects.succeeds("debug kd shop --show-args").await?;
+    assert_eq!(args, "target: prod\n");
     let traced = objects.succeeds("trace configmap m").await?;
     ensure!(
         traced.contains("KluctlDeployment:shop\n") && traced.contains("Target:          prod\n"),

@@ -1,5 +1,6 @@
-//! `weir debug`: status, history, variables and values of one object.
+//! `weir debug`: status, history, variables, arguments and values of one object.
 
+mod kluctl;
 mod values;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use fleet::kind;
 use yaml::Value;
 
 use super::{
-    super::{Flux, FluxFlags},
+    super::{Flux, FluxFlags, served},
     read,
 };
 use crate::{deferred::Deferred, output, usage::boolean_flag};
@@ -27,13 +28,37 @@ pub(crate) enum Command {
     /// Print the status, history or values of a HelmRelease
     #[command(visible_alias = "hr")]
     Helmrelease(Deferred<ReleaseArgs>),
+    /// Print the status, history or arguments of a KluctlDeployment
+    #[command(visible_alias = "kd")]
+    Kluctldeployment(Deferred<DeploymentArgs>),
 }
+
+const KUSTOMIZATION_EXAMPLES: &str = "Examples:
+  # The variables that are substituted
+  weir debug kustomization podinfo --show-vars > vars.env
+
+  # The status
+  weir debug kustomization podinfo -n apps --show-status";
+
+const RELEASE_EXAMPLES: &str = "Examples:
+  # The values that the release is made with
+  weir debug helmrelease podinfo --show-values > values.yaml
+
+  # The history of releases
+  weir debug helmrelease podinfo -n apps --show-history";
+
+const DEPLOYMENT_EXAMPLES: &str = "Examples:
+  # The target and arguments of the spec and of the last deployment
+  weir debug kluctldeployment shop --show-args
+
+  # The results in the status
+  weir debug kluctldeployment shop -n apps --show-history";
 
 /// Print the status, history or variables of a Kustomization
 ///
 /// One of the flags is to be given. WARNING: --show-vars prints values of Secrets that spec.postBuild.substituteFrom refers to.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = KUSTOMIZATION_EXAMPLES)]
 pub(crate) struct KustomizationArgs {
     /// Name of the Kustomization
     #[arg(value_name = "NAME")]
@@ -55,7 +80,7 @@ pub(crate) struct KustomizationArgs {
 ///
 /// One of the flags is to be given. WARNING: --show-values prints values of Secrets that spec.valuesFrom refers to.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = RELEASE_EXAMPLES)]
 pub(crate) struct ReleaseArgs {
     /// Name of the HelmRelease
     #[arg(value_name = "NAME")]
@@ -73,11 +98,69 @@ pub(crate) struct ReleaseArgs {
     flux: FluxFlags,
 }
 
+/// Print the status, history or arguments of a KluctlDeployment
+///
+/// One of the flags is to be given. Of two KluctlDeployments with the name, the one of gitops.kluctl.io is taken.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = DEPLOYMENT_EXAMPLES)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
+pub(crate) struct DeploymentArgs {
+    /// Name of the KluctlDeployment
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print the status
+    #[arg(long, help_heading = "Output")]
+    show_status: bool,
+    /// Print target, arguments and images of the spec and of the last deployment
+    #[arg(long, help_heading = "Output")]
+    show_args: bool,
+    /// Print the results of the last commands
+    #[arg(long, help_heading = "Output")]
+    show_history: bool,
+    /// Print the values of arguments whose names have words such as password, token or key, too
+    #[arg(long, help_heading = "Output")]
+    show_secrets: bool,
+    #[command(flatten)]
+    flux: FluxFlags,
+}
+
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Kustomization(args) => kustomization(args),
         Command::Helmrelease(args) => release(args),
+        Command::Kluctldeployment(args) => deployment(args),
     }
+}
+
+fn deployment(args: &DeploymentArgs) -> Result<()> {
+    let shown = [args.show_status, args.show_args, args.show_history];
+    ensure!(
+        shown.into_iter().filter(|shown| *shown).count() == 1,
+        "exactly one of --show-status, --show-args, or --show-history must be set"
+    );
+    let flux = Flux::open(&args.flux)?;
+    let object = flux.block_on(find_deployment(&flux, &args.name))?;
+    let shown = match shown {
+        [true, ..] => object.get("status").cloned().unwrap_or_default(),
+        [_, true, _] => kluctl::arguments(&object, args.show_secrets),
+        _ => kluctl::history(&object),
+    };
+    output::print(&yaml::print::goyaml(&shown))
+}
+
+/// Reads the KluctlDeployment of either group.
+async fn find_deployment(flux: &Flux, name: &str) -> Result<Value> {
+    let kinds = [&kind::GITOPS_KLUCTL_DEPLOYMENT, &kind::FLUX_KLUCTL_DEPLOYMENT];
+    let snapshot = flux.cluster.snapshot().await?;
+    for kind in kinds.into_iter().filter(|kind| served(&snapshot, kind).is_some()) {
+        if let Some(object) = read::find(flux, kind, &flux.namespace, name).await? {
+            return Ok(object);
+        }
+    }
+    bail!(
+        "KluctlDeployment \"{name}\" not found in namespace \"{}\"",
+        flux.namespace
+    )
 }
 
 fn kustomization(args: &KustomizationArgs) -> Result<()> {

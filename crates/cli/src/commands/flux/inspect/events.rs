@@ -20,11 +20,18 @@ const AHEAD: usize = 100;
 /// Maximum number of events that are printed.
 const MOST: usize = 100_000;
 
+const EXAMPLES: &str = "Examples:
+  # The events about an object and its source
+  weir events --for Kustomization/podinfo
+
+  # Warnings of all namespaces, as they happen
+  weir events -A --types Warning -w";
+
 /// Print Kubernetes events about objects of Flux and kluctl
 ///
 /// The newest events are at the end.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct EventsArgs {
     /// Print the events of all namespaces
     #[arg(short = 'A', long, help_heading = "Selection")]

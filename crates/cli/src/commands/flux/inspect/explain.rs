@@ -25,12 +25,19 @@ const PODS: usize = 500;
 /// Maximum number of events of a namespace that are looked at.
 const EVENTS: usize = 50_000;
 
+const EXAMPLES: &str = "Examples:
+  # Why a Kustomization is not ready
+  weir explain ks/podinfo -n apps
+
+  # Of kinds that share a name, by the group
+  weir explain KluctlDeployment.gitops.kluctl.io/shop -n apps";
+
 /// Explain why an object is not ready
 ///
 /// Follows its sources, dependencies and the objects that its messages name to the cause, and prints the evidence: conditions, the newest
 /// warnings, and containers that wait or crash.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
     /// The object, such as Kustomization/apps or ks/apps
     #[arg(value_name = "KIND/NAME")]

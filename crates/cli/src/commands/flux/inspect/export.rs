@@ -48,6 +48,17 @@ impl KindCommand for Export {
     fn about(kind: &Kind) -> String {
         format!("Print {} as YAML that can be applied", super::plural(kind.kind))
     }
+
+    fn examples(words: &str) -> Option<String> {
+        Some(format!(
+            "Examples:
+  # One object
+  weir export {words} podinfo > podinfo.yaml
+
+  # All of a namespace
+  weir export {words} --all -n apps"
+        ))
+    }
 }
 
 pub(crate) fn run(command: &ByKind<Export>) -> Result<()> {

@@ -93,6 +93,30 @@ impl KindCommand for Get {
         };
         Some(about.to_owned())
     }
+
+    fn examples(words: &str) -> Option<String> {
+        if words.ends_with("all") {
+            return Some(format!(
+                "Examples:
+  # All objects of a namespace
+  weir get {words} -n apps
+
+  # Those of all namespaces that are not ready
+  weir get {words} -A --status-selector ready=false"
+            ));
+        }
+        Some(format!(
+            "Examples:
+  # All of a namespace, with ages and the notes on suspended ones
+  weir get {words} -n apps -o wide
+
+  # One of them as YAML
+  weir get {words} podinfo -n apps -o yaml
+
+  # Those of all namespaces that are not ready
+  weir get {words} -A --status-selector ready=false"
+        ))
+    }
 }
 
 pub(crate) fn run(command: &ByKind<Get>) -> Result<()> {

@@ -29,11 +29,18 @@ const AHEAD: usize = 1000;
 /// Time within which lines of several logs are put in order while they are followed.
 const WINDOW: Duration = Duration::from_millis(300);
 
+const EXAMPLES: &str = "Examples:
+  # Errors of the last ten minutes, of all namespaces
+  weir logs -A --level error --since 10m
+
+  # Follow the lines about an object
+  weir logs --kind Kustomization --name podinfo -f";
+
 /// Print the logs of the controllers about objects, in the order of time
 ///
 /// The logs of all Pods of all controllers are merged. Lines about the objects of one namespace are printed, or all lines with -A.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
     /// Print the lines about objects of all namespaces, and about none
     #[arg(short = 'A', long, help_heading = "Selection")]

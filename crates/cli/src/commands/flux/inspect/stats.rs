@@ -30,11 +30,15 @@ static MORE: [&Kind; 2] = [&kind::GITOPS_KLUCTL_DEPLOYMENT, &kind::FLUX_KLUCTL_D
 /// Lists that are requested at a time.
 const AT_A_TIME: usize = 6;
 
+const EXAMPLES: &str = "Examples:
+  # The numbers of the whole cluster
+  weir stats -A";
+
 /// Count objects by their state, and the storage of sources
 ///
 /// For each kind, prints the number of objects that are reconciled, not ready and suspended, and the size of all artifacts.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
     /// Count the objects of all namespaces
     #[arg(short = 'A', long, help_heading = "Selection")]

@@ -19,12 +19,19 @@ use crate::{output, terminal::printable, usage::boolean_flag};
 /// Lists that are requested at a time.
 const AT_A_TIME: usize = 6;
 
+const EXAMPLES: &str = "Examples:
+  # What is wrong in the cluster, and what to do
+  weir status
+
+  # In one namespace, as data
+  weir status -n apps -o json";
+
 /// Show the problems of the cluster, grouped by cause, with remedies
 ///
 /// Prints the number of objects of each kind by state. For each cause of a failure, prints since when it lasts, the objects that it holds up,
 /// and a remedy. All namespaces are searched unless --namespace is given.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
     /// Format of the output, instead of a page for people
     #[arg(short, long, value_name = "FORMAT", help_heading = "Output")]

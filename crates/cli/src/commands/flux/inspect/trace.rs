@@ -20,12 +20,22 @@ use crate::{output, terminal::printable, usage::boolean_flag};
 const OWNERS: usize = 10;
 const DISCRIMINATOR: &str = "kluctl.io/discriminator";
 
+const EXAMPLES: &str = "Examples:
+  # Where a Deployment comes from
+  weir trace deployment my-app -n apps
+
+  # Several objects
+  weir trace pod/redis-0 cm/redis -n redis
+
+  # An object of a kind that others have the name of
+  weir trace my-app --kind Deployment --api-version apps/v1 -n apps";
+
 /// Show which objects of Flux and kluctl an object in the cluster comes from
 ///
 /// Follows the labels and owners of the object to the Kustomization, HelmRelease or KluctlDeployment that applied it, and to its
 /// source. Objects are given as KIND NAME..., KIND/NAME..., or as NAME with --kind and --api-version.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct TraceArgs {
     /// Kind and names, such as: deployment my-app, or pod/redis-0 cm/redis
     #[arg(value_name = "OBJECT", required = true)]

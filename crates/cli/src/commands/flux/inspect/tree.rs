@@ -7,7 +7,10 @@ use std::collections::HashSet;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use fleet::{Kind, Tree, inventory};
+use fleet::{
+    Kind, Tree, inventory,
+    kind::{ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT},
+};
 use objects::ObjectId;
 use serde_json::{Value as Json, json};
 use yaml::Value;
@@ -52,12 +55,31 @@ impl KindCommand for Inventories {
     const LISTS: bool = false;
 
     fn accepts(kind: &Kind) -> bool {
-        matches!(kind.kind, "Kustomization" | "HelmRelease" | "KluctlDeployment")
+        deploys(kind) || *kind == ARTIFACT_GENERATOR
     }
 
     fn about(kind: &Kind) -> String {
-        format!("Print the objects that a {} deployed", kind.kind)
+        match deploys(kind) {
+            true => format!("Print the objects that a {} deployed", kind.kind),
+            false => format!("Print the artifacts that an {} made", kind.kind),
+        }
     }
+
+    fn examples(words: &str) -> Option<String> {
+        Some(format!(
+            "Examples:
+  # The objects of one
+  weir tree {words} podinfo -n apps
+
+  # Objects of Flux and kluctl only, as data
+  weir tree {words} podinfo --compact -o json"
+        ))
+    }
+}
+
+/// Returns true for kinds whose objects are in the trees of others with what they deployed.
+fn deploys(kind: &Kind) -> bool {
+    matches!(kind.kind, "Kustomization" | "HelmRelease" | "KluctlDeployment")
 }
 
 pub(crate) fn run(command: &ByKind<Inventories>) -> Result<()> {
@@ -129,7 +151,7 @@ impl Walk<'_> {
                 continue;
             }
             let nested = match Kind::find(&child.group, &child.kind) {
-                Some(kind) if Inventories::accepts(kind) && !is_remote => self.nested(kind, &child).await?,
+                Some(kind) if deploys(kind) && !is_remote => self.nested(kind, &child).await?,
                 _ => None,
             };
             tree.children.push(nested.unwrap_or_else(|| Tree::new(child)));
@@ -159,11 +181,30 @@ impl Walk<'_> {
         }
         match kind.kind {
             _ if is_remote => Ok(Vec::new()),
+            "ArtifactGenerator" => Ok(artifacts(object)),
             "HelmRelease" => helm::objects(self.flux, object).await,
             "KluctlDeployment" => kluctl::objects(self.flux, kind, object).await,
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Returns the ExternalArtifacts in the inventory of an ArtifactGenerator.
+fn artifacts(generator: &Value) -> Vec<ObjectId> {
+    let entries = generator
+        .pointer(&["status", "inventory"])
+        .and_then(Value::as_seq);
+    let own = read::text(generator, &["metadata", "namespace"]);
+    let artifact = |entry: &Value| ObjectId {
+        group: EXTERNAL_ARTIFACT.group.to_owned(),
+        kind: EXTERNAL_ARTIFACT.kind.to_owned(),
+        namespace: Some(match read::text(entry, &["namespace"]) {
+            "" => own.to_owned(),
+            namespace => namespace.to_owned(),
+        }),
+        name: read::text(entry, &["name"]).to_owned(),
+    };
+    entries.unwrap_or_default().iter().map(artifact).collect()
 }
 
 /// Returns the tree in the form of the original.
@@ -179,5 +220,20 @@ fn document(tree: &Tree) -> Json {
         false => {
             json!({"resource": resource, "resources": tree.children.iter().map(document).collect::<Vec<_>>()})
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifacts_of_a_generator_are_in_its_inventory() {
+        let generator = Value::from_json(json!({
+            "metadata": {"name": "g", "namespace": "n"},
+            "status": {"inventory": [{"name": "a", "namespace": "m", "digest": "sha256:1"}, {"name": "b"}]},
+        }));
+        let names: Vec<String> = artifacts(&generator).iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["m/ExternalArtifact/a", "n/ExternalArtifact/b"]);
     }
 }
