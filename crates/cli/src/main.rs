@@ -8,6 +8,7 @@ mod deferred;
 mod environment;
 mod files;
 mod flags;
+mod groups;
 mod logins;
 mod output;
 mod pod_logs;
@@ -27,7 +28,7 @@ use commands::{
 use deferred::Deferred;
 use environment::FlagDefaults;
 
-/// Deploy kluctl projects, build kustomizations and render Helm charts
+/// Deliver from Git to Kubernetes: install the controllers, look at them and steer them, and deploy kluctl projects
 #[derive(Parser)]
 #[command(
     name = "weir",
@@ -148,8 +149,8 @@ fn main() -> ExitCode {
         );
     });
     let result = match parse(std::env::args_os().collect()) {
-        Err(ParseError::Usage(error)) => {
-            return usage::report(&error, unsupported_command(), unsupported_flags());
+        Err(ParseError::Usage(error, subcommands)) => {
+            return usage::report(&error, &subcommands, unsupported_command(), unsupported_flags());
         }
         Err(ParseError::Defaults(error)) => Err(error),
         Ok(Cli { command }) => run(command),
@@ -165,13 +166,14 @@ fn main() -> ExitCode {
 }
 
 enum ParseError {
-    Usage(clap::Error),
+    /// The error, and the subcommands of the last command that was understood.
+    Usage(clap::Error, Vec<String>),
     Defaults(anyhow::Error),
 }
 
 /// Parses the arguments, with the defaults of the environment and the config file.
 fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
-    let mut program = Cli::command();
+    let mut program = groups::grouped(Cli::command());
     let args = arguments::subcommand_first(&program, args);
     // The defaults are kluctl's; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
@@ -190,9 +192,27 @@ fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
         })
     };
     program
-        .try_get_matches_from_mut(args)
+        .try_get_matches_from_mut(&args)
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| ParseError::Usage(error.format(&mut program)))
+        .map_err(|error| {
+            let subcommands = subcommands(&program, &args);
+            ParseError::Usage(error.format(&mut program), subcommands)
+        })
+}
+
+/// Returns the subcommands of the last command that the arguments name.
+fn subcommands(program: &clap::Command, args: &[OsString]) -> Vec<String> {
+    let mut command = program;
+    for word in args.iter().skip(1) {
+        match word.to_str().and_then(|word| command.find_subcommand(word)) {
+            Some(next) => command = next,
+            None => break,
+        }
+    }
+    let known = command
+        .get_subcommands()
+        .filter(|known| !known.is_hide_set() && known.get_name() != "help");
+    known.map(|known| known.get_name().to_owned()).collect()
 }
 
 fn run(command: Command) -> anyhow::Result<()> {

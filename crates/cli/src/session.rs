@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use api::GoDuration;
 use cluster::{Cluster, access::LocalKubeconfig};
 use engine::{EnvironmentVariables, ExternalAccess, RenderOptions};
 use git::Checkout;
@@ -384,7 +385,7 @@ impl InclusionFlags {
 pub(crate) async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
     tokio::select! {
         () = tokio::time::sleep(timeout) => {
-            terminal.failure(&format!("context deadline exceeded: the command took longer than --timeout {timeout:?}"));
+            terminal.failure(&format!("context deadline exceeded: the command took longer than --timeout {}", GoDuration::from(timeout)));
             cancel.cancel();
         }
         Ok(()) = tokio::signal::ctrl_c() => {

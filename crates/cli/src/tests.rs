@@ -99,3 +99,16 @@ fn all_commands_have_examples_that_are_understood() {
         );
     }
 }
+
+#[test]
+fn unknown_word_is_answered_with_the_known_ones() {
+    let args: Vec<std::ffi::OsString> = ["weir", "tree", "nothing"].map(Into::into).to_vec();
+    let Err(super::ParseError::Usage(error, known)) = super::parse(args) else {
+        panic!("it is understood");
+    };
+    assert_eq!(error.kind(), ErrorKind::InvalidSubcommand);
+    assert_eq!(
+        known,
+        ["helmrelease", "kluctldeployment", "kustomization", "artifact"]
+    );
+}

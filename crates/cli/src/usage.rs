@@ -14,9 +14,11 @@ use clap::{
 /// Unsupported flags are refused by name, never ignored.
 pub(crate) type UnsupportedFlags = &'static [(&'static [&'static str], &'static str)];
 
-/// Prints help to stdout, and usage errors to stderr: the refusal of an unsupported command, if it is one.
+/// Prints help to stdout, and usage errors to stderr: the refusal of an unsupported command, if it is one. An unknown subcommand is
+/// answered with the known ones.
 pub(crate) fn report(
     error: &clap::Error,
+    subcommands: &[String],
     unsupported_command: Option<String>,
     unsupported: UnsupportedFlags,
 ) -> ExitCode {
@@ -30,6 +32,10 @@ pub(crate) fn report(
         None if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             return ExitCode::FAILURE;
+        }
+        None if error.kind() == ErrorKind::InvalidSubcommand && !subcommands.is_empty() => {
+            let text = error.render().to_string();
+            format!("{}\n\nKnown words: {}", text.trim_end(), subcommands.join(", "))
         }
         None => error.render().to_string(),
     };

@@ -22,14 +22,22 @@ fn help(command: &[String]) -> String {
         .collect()
 }
 
-/// Returns the subcommands that the help lists.
+/// Returns the subcommands that the help lists. The program lists them in groups before its options, commands in one.
 fn subcommands(help: &str) -> Vec<String> {
-    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    list.take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(str::to_owned)
-        .collect()
+    let is_program = help.contains("\nUsage: weir <COMMAND>\n");
+    let is_head = |line: &&str| *line != "Commands:" && !(is_program && line.starts_with("Usage:"));
+    let list = help.lines().skip_while(is_head).skip(1);
+    list.take_while(|line| {
+        if is_program {
+            *line != "Options:"
+        } else {
+            !line.is_empty()
+        }
+    })
+    .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+    .filter(|name| *name != "help")
+    .map(str::to_owned)
+    .collect()
 }
 
 /// Collects the help of a command and all its subcommands, each with the name of its snapshot.

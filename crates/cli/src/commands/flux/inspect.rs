@@ -12,6 +12,17 @@ pub(crate) mod status;
 pub(crate) mod trace;
 pub(crate) mod tree;
 
+/// Returns the error about the word of an unknown kind.
+fn unknown_kind(word: &str) -> String {
+    let mut names: Vec<&str> = fleet::kind::ALL.iter().map(|kind| kind.kind).collect();
+    names.sort_unstable();
+    names.dedup();
+    format!(
+        "'{word}' is not a recognized Flux kind: use one of {}",
+        names.join(", ")
+    )
+}
+
 /// Returns the plural of the name of a kind.
 fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {

@@ -181,6 +181,18 @@ fn wrong_input_says_what_to_do() {
     for (line, message) in [
         ("source git pp", "url is required"),
         (
+            "source git pp --url=git@h:p --branch=b --ssh-rsa-bits=100",
+            "RSA keys need at least 2048 bits",
+        ),
+        (
+            "tenant team --with-namespace=X_",
+            "use at most 63 lower-case letters, digits and '-'",
+        ),
+        (
+            "secret receiver rr --type=github --hostname=https://x",
+            "write it without https:// and a path",
+        ),
+        (
             "source git p --url=git@h:p --branch=b",
             "invalid value 'p' for '<NAME>'",
         ),

@@ -203,9 +203,11 @@ async fn events_are_about_objects_and_their_sources() -> Result<()> {
             .collect();
         assert_eq!(about, expected, "{words}: {printed}");
     }
-    assert_eq!(
-        objects.fails("events --for nothing").await?,
-        "✗ 'nothing' is not a recognized Flux kind\n"
+    let unknown = objects.fails("events --for nothing").await?;
+    ensure!(
+        unknown
+            .starts_with("✗ 'nothing' is not a recognized Flux kind: use one of Alert, ArtifactGenerator, "),
+        "{unknown}"
     );
     // A watch goes on with later events.
     let mut watching = objects.start("events --for ks/apps --types Warning -w")?;

@@ -170,7 +170,7 @@ async fn selections(flux: &Flux, args: &EventsArgs, api: &ResourceKind) -> Resul
     );
     let kinds = Kind::by_word(word);
     let Some(kind) = kinds.first() else {
-        bail!("'{word}' is not a recognized Flux kind");
+        bail!("{}", super::unknown_kind(word));
     };
     let mut all = vec![of_object(api, namespace, kind.kind, name)];
     if let Some(name) = name {

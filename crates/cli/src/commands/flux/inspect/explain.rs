@@ -58,7 +58,7 @@ async fn explain(flux: &Flux, object: &str) -> Result<String> {
         .with_context(|| format!("{object:?} is not KIND/NAME, such as Kustomization/apps"))?;
     let kinds = kinds(word);
     if kinds.is_empty() {
-        bail!("'{word}' is not a recognized Flux kind");
+        bail!("{}", super::unknown_kind(word));
     }
     // References may lead to any namespace.
     let (index, _) = status::read(flux, None).await?;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use cluster::{Detail, LogLine, LogOptions};
 use fleet::{LogEntry, LogFilter};
 use jiff::Timestamp;
-use objects::ObjectRef;
+use objects::{ObjectRef, meta};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -165,7 +165,12 @@ async fn open(flux: &Flux, pods: &[Value], options: &LogOptions) -> (Vec<PodLog>
             Ok(log) => logs.push(log),
             Err(error) => {
                 failures += 1;
-                flux.failure(&format!("failed getting logs: {}", output::error_chain(&error)));
+                let name = ["namespace", "name"].map(|field| meta::text(pod, field).unwrap_or_default());
+                flux.failure(&format!(
+                    "failed getting logs of Pod {}: {}",
+                    name.join("/"),
+                    output::error_chain(&error)
+                ));
             }
         }
     }

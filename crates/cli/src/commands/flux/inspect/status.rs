@@ -53,7 +53,12 @@ pub(crate) fn run(args: &StatusArgs) -> Result<()> {
         let (index, failures) = read(&flux, namespace).await?;
         let page = index.page();
         output::print(&match args.output {
-            None => printable(&page.to_string()),
+            None => match args.flux.given_namespace() {
+                Some(namespace) if page.counts.is_empty() => format!(
+                    "There are no objects of Flux or kluctl in the namespace {namespace}; weir status, without -n, shows all namespaces.\n"
+                ),
+                _ => printable(&page.to_string()),
+            },
             Some(Format::Json) => serde_json::to_string_pretty(&document(&page))? + "\n",
             Some(Format::Yaml) => yaml::print::goyaml(&Value::from_json(document(&page))),
         })?;

@@ -1,8 +1,9 @@
 //! Flags about the controllers to install.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{ArgAction, Args, ValueEnum};
 use install::{Admin, LogLevel, Options};
+use versions::Version;
 
 use crate::usage::{parse_bool, split_list};
 
@@ -65,6 +66,12 @@ enum AdminFlag {
 
 impl ControllerFlags {
     pub(super) fn options(&self, namespace: &str) -> Result<Options> {
+        ensure!(
+            Version::parse(&self.version).is_ok(),
+            "--version={} is not a version, such as {}",
+            self.version,
+            install::VERSION
+        );
         let mut components = split_list(&self.components)?;
         if components.is_empty() {
             components = Options::default().components;

@@ -66,6 +66,9 @@ Examples:
   weir migrate -f clusters -v 2.6 -y";
 
 pub(crate) fn run(args: &MigrateArgs) -> Result<()> {
+    args.flux
+        .terminal()
+        .plain("► starting migration of custom resources");
     match &args.path {
         Some(path) => files::run(args, path),
         None => {

@@ -103,6 +103,13 @@ pub(super) fn is_qualified(text: &str) -> bool {
     }
 }
 
+/// Returns true for names of namespaces.
+pub(super) fn is_dns_label(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |c: char| is_end(c) || c == '-';
+    text.len() <= MAX_LABEL && text.chars().all(is_part) && text.starts_with(is_end) && text.ends_with(is_end)
+}
+
 fn is_label(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_end = |c: char| c.is_ascii_alphanumeric();

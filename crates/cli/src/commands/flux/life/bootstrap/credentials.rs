@@ -76,7 +76,7 @@ impl Credentials {
             password: api::Secret::new(password.map(str::to_owned).or(in_url).unwrap_or_default()),
             ca: read_ca(flags)?,
             key,
-            algorithm: flags.new_key.algorithm()?,
+            algorithm: flags.new_key.algorithm(),
             is_bearer: login.is_bearer,
             is_given,
         })

@@ -14,7 +14,7 @@ use crate::{
         Flux,
         steer::{
             fields::{Fields, Identity},
-            words::is_qualified,
+            words::{is_dns_label, is_qualified},
         },
     },
     usage::{boolean_flag, split_list},
@@ -75,11 +75,17 @@ impl TenantArgs {
         let namespaces = split_list(&self.with_namespace)?;
         ensure!(!namespaces.is_empty(), "with-namespace is required");
         let account = self.with_service_account.as_deref().unwrap_or(tenant);
-        ensure!(is_qualified(account), "invalid service-account name '{account}'");
+        ensure!(
+            is_qualified(account),
+            "invalid service-account name '{account}': use letters, digits, '-', '_' and '.', the first and last a letter or digit"
+        );
         let mut labels = self.create.labels()?;
         labels.insert(TENANT_LABEL, &**tenant);
         let space = |namespace: &String| {
-            ensure!(is_qualified(namespace), "invalid namespace '{namespace}'");
+            ensure!(
+                is_dns_label(namespace),
+                "invalid namespace '{namespace}': use at most 63 lower-case letters, digits and '-', the first and last no '-'"
+            );
             Ok(self.space(namespace, account, &labels))
         };
         namespaces.iter().map(space).collect()

@@ -99,7 +99,7 @@ impl GitKeyFlags {
                 let pair = SshKeyPair::parse(&content, Some(password));
                 pair.with_context(|| format!("private key file {}", file.display()))
             }
-            None => Ok(SshKeyPair::generate(self.new_key.algorithm()?)?),
+            None => Ok(SshKeyPair::generate(self.new_key.algorithm())?),
         }
     }
 }

@@ -63,6 +63,11 @@ impl ReceiverArgs {
     pub(super) fn secret(&self, identity: &Identity<'_>) -> Result<Value> {
         let type_ = self.type_.as_deref().context("--type is required")?;
         ensure!(!self.hostname.is_empty(), "--hostname is required");
+        ensure!(
+            !self.hostname.contains('/'),
+            "--hostname '{}' is no host name: write it without https:// and a path, as in flux.example.com",
+            self.hostname
+        );
         let is_gcr = type_ == "gcr";
         ensure!(
             !is_gcr || !self.email_claim.is_empty(),
