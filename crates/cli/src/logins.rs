@@ -82,6 +82,17 @@ impl Logins {
         })
     }
 
+    /// Reads the logins of the environment and of Docker's config.json, in this order, for commands without flags for them.
+    pub(crate) fn of_user() -> Result<Self> {
+        let mut all = of_environment(std::env::vars())?;
+        all.extend(docker::of_file()?);
+        Ok(Self {
+            entries: all,
+            insecure_registries: insecure_registries()?,
+            flags: AccessFlags::Servers,
+        })
+    }
+
     /// Reads the registry logins of a file in the format of Docker's config.json; `None` means the default file.
     pub(crate) fn of_registries(file: Option<&Path>) -> Result<Self> {
         match file {

@@ -15,6 +15,8 @@ pub enum Error {
     },
     #[error("the path '{0}' is not inside of the repository: use a relative path without '..'")]
     OutsidePath(String),
+    #[error("the manifests can't be installed: {0}")]
+    Manifests(String),
     #[error("the embedded manifests are broken: {0}")]
     Embedded(String),
 }

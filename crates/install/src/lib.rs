@@ -3,13 +3,14 @@
 //! Pure functions of options: [`objects`] and [`install`] return the controllers with their definitions and rights, made from the embedded
 //! `deploy/` and `crds/`; [`sync`] the source and the Kustomization by which an installation follows a repository; [`kustomization`] the
 //! file that lists both. The three strings are the files that `weir bootstrap` commits, and that others (Terraform) can commit.
-//! [`kluctl_project`] installs the kluctl-controller alone, as kluctl does.
+//! [`select`] takes controllers from manifests of others, such as those of another release. [`kluctl_project`] installs the kluctl-controller alone, as kluctl does.
 
 mod components;
 mod edit;
 mod error;
 mod files;
 mod kluctl;
+mod manifests;
 mod objects;
 mod options;
 mod sync;
@@ -17,6 +18,7 @@ mod sync;
 pub use components::{available, component_of_group};
 pub use error::Error;
 pub use kluctl::kluctl_project;
+pub use manifests::{Selection, select};
 pub use objects::{install, objects};
 pub use options::{Admin, LogLevel, Options};
 pub use sync::{COMPONENTS_FILE, KUSTOMIZATION_FILE, SYNC_FILE, Sync, directory, kustomization, sync};

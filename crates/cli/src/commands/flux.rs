@@ -65,7 +65,7 @@ pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
     ),
     (
         &["--manifests"],
-        "the manifests are part of weir: change them by patches in kustomization.yaml",
+        "the manifests are part of weir, or of an artifact in --manifests-oci: change them by patches in kustomization.yaml",
     ),
     (
         &["--registry-creds"],

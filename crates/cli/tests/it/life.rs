@@ -409,3 +409,64 @@ fn manifests_and_versions_are_printed_without_a_cluster() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_of_an_artifact_are_verified_and_selected() -> Result<()> {
+    let dir = files(&[]);
+    let run = |words: &str| weir(dir.path(), words).stdin(Stdio::null()).output();
+    let printed = run("install --export")?;
+    std::fs::write(dir.path().join("install.yaml"), &printed.stdout)?;
+    let packed = std::process::Command::new("tar")
+        .args(["-czf", "-", "install.yaml"])
+        .current_dir(dir.path())
+        .output()?;
+    ensure!(packed.status.success(), "{}", stderr(&packed));
+    let registry = testkit::Registry::start(testkit::registry::Login::Anonymous, None).await?;
+    let kinds = [
+        "application/vnd.cncf.flux.config.v1+json",
+        "application/vnd.cncf.flux.content.v1.tar+gzip",
+    ];
+    let digest = registry
+        .push("weir/manifests", "v1", kinds, &packed.stdout)
+        .await?;
+    let url = format!("oci://{}/weir/manifests", registry.host());
+
+    let all = run(&format!("install --export --manifests-oci={url}@{digest}"))?;
+    ensure!(all.status.success(), "{}", stderr(&all));
+    let all = String::from_utf8(all.stdout)?;
+    ensure!(all.contains("name: kustomize-controller\n"), "{all}");
+    let one = run(&format!(
+        "install --export --manifests-oci={url}@{digest} --components=source-controller"
+    ))?;
+    let one = String::from_utf8(one.stdout)?;
+    assert_eq!(one.matches("\nkind: Deployment\n").count(), 1);
+    ensure!(one.len() < all.len(), "nothing was left out");
+
+    for (words, expected) in [
+        (format!("--manifests-oci={url}:v1"), "so write the digest"),
+        (
+            format!("--manifests-oci={url}@sha256:{}", "0".repeat(64)),
+            "weir/manifests",
+        ),
+        (
+            format!("--manifests-oci={url}@{digest} --components=other"),
+            "unknown component 'other'",
+        ),
+        (
+            format!("--manifests-oci={url}@{digest} --registry=example.com"),
+            "cannot be used with",
+        ),
+        (
+            format!("--manifests-oci={url}@{digest} -n gitops"),
+            "they install into the namespace flux-system, not gitops",
+        ),
+    ] {
+        let refused = run(&format!("install --export {words}"))?;
+        ensure!(
+            !refused.status.success() && stderr(&refused).contains(expected),
+            "{words}: {}",
+            stderr(&refused)
+        );
+    }
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Commands that install, check and remove the controllers.
 
+mod artifact;
 pub(crate) mod bootstrap;
 mod check;
 mod components;

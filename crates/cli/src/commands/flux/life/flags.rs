@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use clap::{ArgAction, Args, ValueEnum};
-use install::{Admin, LogLevel, Options};
+use install::{Admin, LogLevel, Options, Selection};
 use versions::Version;
 
 use crate::usage::{parse_bool, split_list};
@@ -65,6 +65,16 @@ enum AdminFlag {
 }
 
 impl ControllerFlags {
+    /// Returns the selection from manifests of others, which keep their own versions and values.
+    pub(super) fn selection(&self, namespace: &str) -> Result<Selection> {
+        let components = [split_list(&self.components)?, split_list(&self.components_extra)?];
+        Ok(Selection {
+            components: components.concat(),
+            network_policy: self.network_policy,
+            namespace: namespace.to_owned(),
+        })
+    }
+
     pub(super) fn options(&self, namespace: &str) -> Result<Options> {
         ensure!(
             Version::parse(&self.version).is_ok(),

@@ -1,9 +1,10 @@
 //! `weir install`: installs the controllers, or upgrades them.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
+use yaml::Value;
 
-use super::{flags::ControllerFlags, found::Installation, rollout};
+use super::{artifact, flags::ControllerFlags, found::Installation, rollout};
 use crate::{
     commands::flux::{Flux, FluxFlags},
     output,
@@ -12,7 +13,8 @@ use crate::{
 
 /// Install the controllers, or upgrade them
 ///
-/// The manifests are part of weir: nothing is downloaded. Objects of the namespace of the controllers that name no ServiceAccount deploy as
+/// The manifests are part of weir: nothing is downloaded, unless --manifests-oci names an artifact. Its content is verified by the digest, and
+/// --components selects from it; the registry's login is that of Docker's config.json. Objects of the namespace of the controllers that name no ServiceAccount deploy as
 /// cluster-admin; objects of other namespaces have the rights of their own ServiceAccounts (see --admin). The same command with other flags
 /// changes the installation, and is safe to repeat. A cluster that follows a Git repository is upgraded by `weir bootstrap`.
 #[derive(Args)]
@@ -20,6 +22,11 @@ use crate::{
 pub(crate) struct InstallArgs {
     #[command(flatten)]
     controllers: ControllerFlags,
+    /// Install the manifests of an OCI artifact, such as that of another release: oci://HOST/PATH@sha256:DIGEST
+    #[arg(long, value_name = "URL", conflicts_with_all = [
+        "version", "registry", "image_pull_secret", "watch_all_namespaces", "log_level", "cluster_domain", "toleration_keys", "admin",
+    ])]
+    manifests_oci: Option<String>,
     /// Print the manifests instead of applying them
     #[arg(long)]
     export: bool,
@@ -38,18 +45,23 @@ Examples:
   # Two of them, for one namespace
   weir install --components=source-controller,kustomize-controller --watch-all-namespaces=false
 
+  # The manifests of a release in a registry, verified by their digest
+  weir install \
+    --manifests-oci=oci://registry.example.com/weir/manifests@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+
   # The manifests, to commit them
   weir install --export > gotk-components.yaml";
 
 pub(crate) fn run(args: &InstallArgs) -> Result<()> {
     if args.export {
-        let options = args.controllers.options(&args.flux.namespace()?)?;
-        return output::print(&install::install(&options)?);
+        return output::print(&exported(args)?);
     }
     let flux = Flux::open(&args.flux)?;
-    let options = args.controllers.options(&flux.namespace)?;
     flux.generated("generating manifests");
-    let objects = install::objects(&options)?;
+    let objects = match &args.manifests_oci {
+        Some(url) => pulled(args, url, &flux.namespace)?,
+        None => install::objects(&args.controllers.options(&flux.namespace)?)?,
+    };
     flux.success("manifests build completed");
     flux.block_on(async {
         check_present(&flux, args.force).await?;
@@ -60,6 +72,25 @@ pub(crate) fn run(args: &InstallArgs) -> Result<()> {
         flux.success("install finished");
         Ok(())
     })
+}
+
+/// Returns the manifests as text.
+fn exported(args: &InstallArgs) -> Result<String> {
+    let namespace = args.flux.namespace()?;
+    match &args.manifests_oci {
+        Some(url) => {
+            let objects = pulled(args, url, &namespace)?;
+            Ok(yaml::print::all(&objects, yaml::print::goyaml))
+        }
+        None => Ok(install::install(&args.controllers.options(&namespace)?)?),
+    }
+}
+
+/// Returns the selected objects of an artifact.
+fn pulled(args: &InstallArgs, url: &str, namespace: &str) -> Result<Vec<Value>> {
+    let texts = artifact::pull(url, args.flux.timeout)?;
+    let selection = args.controllers.selection(namespace)?;
+    install::select(&texts, &selection).with_context(|| url.to_owned())
 }
 
 /// Refuses to override an installation that follows a repository, which would undo the change, or that another tool keeps.
