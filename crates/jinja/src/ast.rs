@@ -37,6 +37,40 @@ pub(crate) struct Name {
     pub(crate) parameter: bool,
 }
 
+/// The variables that a statement sees.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Visible {
+    /// `None` if the statement sees none.
+    pub(crate) scope: Option<Rc<VisibleScope>>,
+    /// The nesting of the function of the statement.
+    pub(crate) depth: u16,
+}
+
+/// The variables of a scope, which all its statements share.
+#[derive(Debug)]
+pub(crate) struct VisibleScope {
+    pub(crate) variables: Vec<VisibleVariable>,
+    pub(crate) outer: Option<Rc<VisibleScope>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct VisibleVariable {
+    pub(crate) name: Str,
+    /// The nesting of its function.
+    pub(crate) depth: u16,
+    pub(crate) at: u32,
+}
+
+impl VisibleVariable {
+    /// Returns the slot as a function of this nesting reaches it.
+    pub(crate) fn seen_from(&self, depth: u16) -> Slot {
+        Slot {
+            out: depth.saturating_sub(self.depth),
+            at: self.at,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Expr {
     pub(crate) line: u32,
@@ -243,7 +277,7 @@ pub(crate) struct BlockUse {
     /// At the top level a child template prints no blocks.
     pub(crate) toplevel: bool,
     pub(crate) body: Vec<Stmt>,
-    pub(crate) visible: Vec<Name>,
+    pub(crate) visible: Visible,
 }
 
 #[derive(Debug, Clone)]
@@ -261,7 +295,7 @@ pub(crate) struct Include {
     pub(crate) template: Expr,
     pub(crate) with_context: bool,
     pub(crate) ignore_missing: bool,
-    pub(crate) visible: Vec<Name>,
+    pub(crate) visible: Visible,
 }
 
 #[derive(Debug, Clone)]
@@ -270,7 +304,7 @@ pub(crate) struct Import {
     pub(crate) target: Name,
     pub(crate) with_context: bool,
     pub(crate) toplevel: bool,
-    pub(crate) visible: Vec<Name>,
+    pub(crate) visible: Visible,
 }
 
 #[derive(Debug, Clone)]
@@ -279,7 +313,7 @@ pub(crate) struct FromImport {
     pub(crate) names: Vec<(Str, Name)>,
     pub(crate) with_context: bool,
     pub(crate) toplevel: bool,
-    pub(crate) visible: Vec<Name>,
+    pub(crate) visible: Visible,
 }
 
 #[derive(Debug, Default)]

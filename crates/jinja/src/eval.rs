@@ -27,7 +27,7 @@ use crate::{
     rt::{ENTRY, Rt},
     value::{DictMap, Undef, Value, args::Args, compare, dict::Dict, iter, number, operator::Operator},
 };
-use context::Cx;
+use context::{Context, Cx};
 use fun::Fun;
 
 pub(crate) fn eval(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
@@ -264,8 +264,10 @@ pub(crate) fn eval_call(rt: &Rt, fun: &Rc<Fun>, call: &Call, caller: Option<Valu
     }
     let scoped = call.in_loop || call.in_block;
     if scoped && call::takes_context(&func) {
-        let ctx = fun.visible_context(call.in_loop, call.in_block);
-        return call::call(&Cx { rt, ctx: &ctx }, &func, args);
+        let ctx = fun.visible_context(rt, call.in_loop, call.in_block)?;
+        let called = call::call(&Cx { rt, ctx: &ctx }, &func, args)?;
+        Context::end(ctx, rt);
+        return Ok(called);
     }
     call::call(&fun.cx(rt), &func, args)
 }

@@ -179,7 +179,7 @@ fn debug_print(cx: &Cx<'_>, args: Args) -> R<Value> {
     let text = cx
         .rt
         .made(format!("debug_print: {}", repr::text(cx.rt, &message)?))?;
-    cx.rt.messages.borrow_mut().push(text.to_string());
+    cx.rt.add_message(text.to_string())?;
     Ok(Value::str(""))
 }
 

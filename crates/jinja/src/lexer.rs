@@ -7,9 +7,11 @@ mod tests;
 mod token;
 
 use literals::{number, unescaped};
-pub(crate) use token::{SyntaxError, Token, TokenKind};
+pub(crate) use token::{ParseError, SyntaxError, TOKEN, Token, TokenKind};
 
-use crate::{format::repr::quoted, value::char_count};
+use tree::Exceeded;
+
+use crate::{format::repr::quoted, meter::Meter, value::char_count};
 
 /// The longest first.
 const OPERATORS: [&str; 25] = [
@@ -17,24 +19,27 @@ const OPERATORS: [&str; 25] = [
     "=", ".", ":", "|", ",",
 ];
 
-/// Reads the tokens of a template whose line ends are `\n`. An error is the last token.
-pub(crate) fn tokens(source: &str) -> Vec<Token> {
+/// Reads the tokens of a template whose line ends are `\n`. An error is the last token. Tokens are counted with their part of the
+/// syntax tree before they are made.
+pub(crate) fn tokens(source: &str, meter: &Meter) -> Result<Vec<Token>, Exceeded> {
     let source = source.strip_suffix('\n').unwrap_or(source);
     let mut lexer = Lexer {
         source,
         rest: source,
         line: 1,
         tokens: Vec::new(),
+        meter,
     };
     let end = match lexer.run() {
         Ok(()) => TokenKind::End,
-        Err(error) => TokenKind::Bad(error),
+        Err(ParseError::Syntax(error)) => TokenKind::Bad(error),
+        Err(ParseError::Exceeded(exceeded)) => return Err(exceeded),
     };
     // The end is at the line of the last token.
     let last = lexer.tokens.last().map(|token| token.line);
     let line = last.filter(|_| end == TokenKind::End).unwrap_or(lexer.line);
     lexer.tokens.push(Token { line, kind: end });
-    lexer.tokens
+    Ok(lexer.tokens)
 }
 
 struct Lexer<'a> {
@@ -42,6 +47,7 @@ struct Lexer<'a> {
     rest: &'a str,
     line: u32,
     tokens: Vec<Token>,
+    meter: &'a Meter,
 }
 
 /// The start of a tag.
@@ -53,11 +59,14 @@ enum Opening {
 }
 
 impl<'a> Lexer<'a> {
-    fn push(&mut self, kind: TokenKind) {
+    fn push(&mut self, kind: TokenKind) -> Result<(), Exceeded> {
+        self.meter.step(1)?;
+        self.meter.alloc(kind.memory() as u64)?;
         self.tokens.push(Token {
             line: self.line,
             kind,
         });
+        Ok(())
     }
 
     /// Consumes bytes and counts their lines.
@@ -69,7 +78,7 @@ impl<'a> Lexer<'a> {
         taken
     }
 
-    fn run(&mut self) -> Result<(), SyntaxError> {
+    fn run(&mut self) -> Result<(), ParseError> {
         while !self.rest.is_empty() {
             let (at, opening) = next_opening(self.rest);
             let sign = self.rest.as_bytes().get(at + 2).copied();
@@ -78,7 +87,7 @@ impl<'a> Lexer<'a> {
                 text = text.trim_end_matches(is_space);
             }
             if !text.is_empty() {
-                self.push(TokenKind::Data(text.into()));
+                self.push(TokenKind::Data(text.into()))?;
             }
             self.take(at);
             let Some(opening) = opening else { return Ok(()) };
@@ -87,12 +96,12 @@ impl<'a> Lexer<'a> {
                 Opening::Comment => self.comment()?,
                 Opening::Block if self.is_raw() => self.raw()?,
                 Opening::Block => {
-                    self.push(TokenKind::BlockBegin);
+                    self.push(TokenKind::BlockBegin)?;
                     self.take(2 + usize::from(signed));
                     self.inside(Opening::Block)?;
                 }
                 Opening::Variable => {
-                    self.push(TokenKind::VariableBegin);
+                    self.push(TokenKind::VariableBegin)?;
                     self.take(2 + usize::from(signed));
                     self.inside(Opening::Variable)?;
                 }
@@ -113,10 +122,10 @@ impl<'a> Lexer<'a> {
         self.take(space);
     }
 
-    fn comment(&mut self) -> Result<(), SyntaxError> {
+    fn comment(&mut self) -> Result<(), ParseError> {
         let body = self.rest.get(2..).unwrap_or_default();
         let Some(end) = body.find("#}") else {
-            return Err(SyntaxError::new(self.line, "Missing end of comment tag"));
+            return Err(SyntaxError::new(self.line, "Missing end of comment tag").into());
         };
         let strips = body.get(..end).is_some_and(|body| body.ends_with('-'));
         self.take(2 + end + 2);
@@ -130,7 +139,7 @@ impl<'a> Lexer<'a> {
         raw_tag(self.rest, "raw").is_some()
     }
 
-    fn raw(&mut self) -> Result<(), SyntaxError> {
+    fn raw(&mut self) -> Result<(), ParseError> {
         let start = self.line;
         let (length, strips) = raw_tag(self.rest, "raw").unwrap_or_default();
         self.take(length);
@@ -141,7 +150,7 @@ impl<'a> Lexer<'a> {
         loop {
             let found = self.rest.get(from..).and_then(|rest| rest.find("{%"));
             let Some(found) = found else {
-                return Err(SyntaxError::new(start, "Missing end of raw directive"));
+                return Err(SyntaxError::new(start, "Missing end of raw directive").into());
             };
             let at = from + found;
             let tag = self.rest.get(at..).unwrap_or_default();
@@ -154,7 +163,7 @@ impl<'a> Lexer<'a> {
                 text = text.trim_end_matches(is_space);
             }
             if !text.is_empty() {
-                self.push(TokenKind::Data(text.into()));
+                self.push(TokenKind::Data(text.into()))?;
             }
             self.take(at + length);
             if strips {
@@ -165,7 +174,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads up to the end of a tag.
-    fn inside(&mut self, opening: Opening) -> Result<(), SyntaxError> {
+    fn inside(&mut self, opening: Opening) -> Result<(), ParseError> {
         let close = if opening == Opening::Block { "%}" } else { "}}" };
         let mut open: Vec<&'static str> = Vec::new();
         loop {
@@ -188,7 +197,7 @@ impl<'a> Lexer<'a> {
                         TokenKind::BlockEnd
                     } else {
                         TokenKind::VariableEnd
-                    });
+                    })?;
                     self.take(2 + usize::from(signed || plus));
                     if signed {
                         self.skip_space();
@@ -200,7 +209,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn token(&mut self, open: &mut Vec<&'static str>) -> Result<(), SyntaxError> {
+    fn token(&mut self, open: &mut Vec<&'static str>) -> Result<(), ParseError> {
         let first = self.rest.chars().next().unwrap_or_default();
         if first.is_ascii_digit() {
             // A float can't follow a point.
@@ -208,7 +217,7 @@ impl<'a> Lexer<'a> {
             let after_point = self.source.get(..before).is_some_and(|text| text.ends_with('.'));
             let (kind, length) = number(self.rest, after_point)
                 .map_err(|error| SyntaxError::new(self.line, error.to_string()))?;
-            self.push(kind);
+            self.push(kind)?;
             self.take(length);
         } else if first == '_' || first.is_alphanumeric() {
             let end = self
@@ -219,9 +228,9 @@ impl<'a> Lexer<'a> {
                 .get(..end.unwrap_or(self.rest.len()))
                 .unwrap_or_default();
             if first.is_numeric() {
-                return Err(SyntaxError::new(self.line, "Invalid character in identifier"));
+                return Err(SyntaxError::new(self.line, "Invalid character in identifier").into());
             }
-            self.push(TokenKind::Name(name.into()));
+            self.push(TokenKind::Name(name.into()))?;
             self.take(name.len());
         } else if first == '"' || first == '\'' {
             self.string(first)?;
@@ -231,33 +240,35 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn operator(&mut self, first: char, open: &mut Vec<&'static str>) -> Result<(), SyntaxError> {
+    fn operator(&mut self, first: char, open: &mut Vec<&'static str>) -> Result<(), ParseError> {
         let operator = OPERATORS
             .iter()
             .find(|operator| self.rest.starts_with(**operator));
         let Some(operator) = operator.copied() else {
-            return Err(self.unexpected(first));
+            return Err(self.unexpected(first).into());
         };
         match operator {
             "{" => open.push("}"),
             "(" => open.push(")"),
             "[" => open.push("]"),
             "}" | ")" | "]" => match open.pop() {
-                None => return Err(SyntaxError::new(self.line, format!("unexpected '{operator}'"))),
+                None => {
+                    return Err(SyntaxError::new(self.line, format!("unexpected '{operator}'")).into());
+                }
                 Some(expected) if expected != operator => {
                     let message = format!("unexpected '{operator}', expected '{expected}'");
-                    return Err(SyntaxError::new(self.line, message));
+                    return Err(SyntaxError::new(self.line, message).into());
                 }
                 Some(_) => {}
             },
             _ => {}
         }
-        self.push(TokenKind::Op(operator));
+        self.push(TokenKind::Op(operator))?;
         self.take(operator.len());
         Ok(())
     }
 
-    fn string(&mut self, quote: char) -> Result<(), SyntaxError> {
+    fn string(&mut self, quote: char) -> Result<(), ParseError> {
         let body = self.rest.get(1..).unwrap_or_default();
         let mut escaped = false;
         let end = body.char_indices().find(|(_, letter)| {
@@ -266,11 +277,11 @@ impl<'a> Lexer<'a> {
             ends
         });
         let Some((end, _)) = end else {
-            return Err(self.unexpected(quote));
+            return Err(self.unexpected(quote).into());
         };
         let text = unescaped(body.get(..end).unwrap_or_default())
             .map_err(|error| SyntaxError::new(self.line, error.to_string()))?;
-        self.push(TokenKind::String(text.into()));
+        self.push(TokenKind::String(text.into()))?;
         self.take(end + 2);
         Ok(())
     }

@@ -23,9 +23,12 @@ mod format;
 mod functions;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod growth;
 mod jsonpath;
 mod lexer;
 mod loader;
+mod meter;
 mod methods;
 mod parser;
 mod patterns;

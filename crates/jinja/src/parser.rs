@@ -7,14 +7,16 @@ mod stmt;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::lexer::ParseError;
 use crate::{
     ast::{Name, Slot, Stmt, Template},
-    lexer::{SyntaxError, Token, TokenKind, tokens},
+    lexer::{SyntaxError, TOKEN, Token, TokenKind, tokens},
+    meter::Meter,
     symbols::{self, Vocabulary},
     value::Str,
 };
 
-type Parsed<T> = Result<T, SyntaxError>;
+type Parsed<T> = Result<T, ParseError>;
 
 /// The maximum nesting of tags and brackets.
 const MAX_DEPTH: u32 = 120;
@@ -22,14 +24,19 @@ const MAX_DEPTH: u32 = 120;
 /// The maximum number of operators or calls in a chain.
 const MAX_CHAIN: usize = 2_000;
 
-/// Parses a template and resolves its variables.
-pub(crate) fn parse(source: &str, vocabulary: &dyn Vocabulary) -> Parsed<Template> {
-    let mut parser = Parser::new(source);
+/// Parses a template and resolves its variables. Counts the work and the memory of the syntax tree.
+pub(crate) fn parse(source: &str, vocabulary: &dyn Vocabulary, meter: &Meter) -> Parsed<Template> {
+    let tokens = tokens(source, meter)?;
+    let memory = tokens.len().saturating_mul(TOKEN);
+    let mut parser = Parser::new(tokens, meter);
     let body = parser.subparse(&[])?;
-    symbols::resolve(body, vocabulary)
+    drop(parser);
+    meter.free(memory as u64);
+    symbols::resolve(body, vocabulary, meter)
 }
 
-struct Parser {
+struct Parser<'m> {
+    meter: &'m Meter,
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
@@ -41,10 +48,11 @@ struct Parser {
 
 const END: TokenKind = TokenKind::End;
 
-impl Parser {
-    fn new(source: &str) -> Self {
+impl<'m> Parser<'m> {
+    fn new(tokens: Vec<Token>, meter: &'m Meter) -> Self {
         Self {
-            tokens: tokens(source),
+            meter,
+            tokens,
             at: 0,
             depth: 0,
             tags: Vec::new(),
@@ -80,8 +88,8 @@ impl Parser {
     /// Reports an invalid token instead of the expected one, if there is one.
     fn fail_at<T>(&self, line: u32, message: impl Into<String>) -> Parsed<T> {
         match self.current() {
-            TokenKind::Bad(error) => Err(error.clone()),
-            _ => Err(SyntaxError::new(line, message)),
+            TokenKind::Bad(error) => Err(error.clone().into()),
+            _ => Err(SyntaxError::new(line, message).into()),
         }
     }
 

@@ -143,13 +143,19 @@ impl Renderer {
 
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<String> {
-        self.rt.messages.take()
+        self.rt.take_messages()
     }
 
     /// Returns the steps of the last template.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
-        self.rt.steps()
+        self.rt.meter.steps()
+    }
+
+    /// Returns the bytes that outlive the last template.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.rt.meter.bytes()
     }
 
     fn walk(&mut self, value: &Value, budget: &Budget, depth: u32, errors: &mut Vec<Error>) -> Value {
@@ -189,26 +195,25 @@ impl Renderer {
     }
 
     fn start(&mut self, budget: &Budget, template: &str) -> Result<(), Error> {
-        budget.check().map_err(|source| Error::Budget {
+        self.rt.start(budget).map_err(|source| Error::Budget {
             template: template.to_owned(),
             source,
-        })?;
-        self.rt.start(budget);
-        Ok(())
+        })
     }
 
     fn render(&self, name: &str, text: &str) -> R<String> {
         let unit = load::parse(&self.rt, &self.engine, name, text)?;
-        let ctx = Context::root(&self.engine, &unit);
+        let ctx = Context::root(&self.rt, &self.engine, &unit)?;
         let mut out = String::new();
         load::render(&self.rt, &unit, &ctx, &mut out)?;
         Ok(out)
     }
 
     fn finish(&self, rendered: R<String>, budget: &Budget, template: &str) -> Result<String, Error> {
+        self.rt.end();
         let text = rendered.map_err(|error| self.error(*error, template))?;
         budget
-            .step(self.rt.steps())
+            .step(self.rt.meter.steps())
             .and_then(|()| budget.output(text.len() as u64))
             .map_err(|source| Error::Budget {
                 template: template.to_owned(),

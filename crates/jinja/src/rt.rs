@@ -14,12 +14,10 @@ use crate::{
     error::{Failure, STRING_NAME, display_name},
     exc::{R, raise},
     loader::Loader,
+    meter::Meter,
     patterns::{Compiled, Patterns},
     value::{Dict, Key, List, Str, Value, frozen::Vars},
 };
-
-/// The maximum steps of one template, with all templates that it includes and renders.
-pub(crate) const FUEL: u64 = 20_000_000;
 
 /// The maximum nesting of calls, includes and generators.
 const MAX_DEPTH: u32 = 250;
@@ -49,11 +47,46 @@ pub(crate) trait Release {
     fn release(&self);
 }
 
-/// A container that may contain itself.
+/// A container that got items: it may contain itself, and may outlive the template.
 enum Container {
     List(Weak<List>),
     Dict(Weak<Dict>),
 }
+
+impl Container {
+    fn is(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::List(known), Value::List(list)) => known.as_ptr() == Rc::as_ptr(list),
+            (Self::Dict(known), Value::Dict(dict)) => known.as_ptr() == Rc::as_ptr(dict),
+            _ => false,
+        }
+    }
+
+    fn exists(&self) -> bool {
+        match self {
+            Self::List(list) => list.strong_count() > 0,
+            Self::Dict(dict) => dict.strong_count() > 0,
+        }
+    }
+
+    fn clear(&self) {
+        match self {
+            Self::List(list) => {
+                if let Some(list) = list.upgrade() {
+                    drop(list.change(std::mem::take));
+                }
+            }
+            Self::Dict(dict) => {
+                if let Some(dict) = dict.upgrade() {
+                    drop(dict.change(std::mem::take));
+                }
+            }
+        }
+    }
+}
+
+/// The number of changed containers after which those that no longer exist are forgotten.
+const MANY_CHANGED: usize = 4096;
 
 pub(crate) struct Rt {
     pub(crate) loader: Loader,
@@ -68,16 +101,23 @@ pub(crate) struct Rt {
     pub(crate) escapes: Cell<bool>,
     pub(crate) line: Cell<u32>,
     source: RefCell<Rc<SourceText>>,
-    budget: RefCell<Budget>,
-    steps: Cell<u64>,
-    max_steps: Cell<u64>,
-    bytes: Cell<u64>,
-    max_bytes: Cell<u64>,
+    pub(crate) meter: Meter,
     depth: Cell<u32>,
     nested: Cell<u64>,
     letters: Vec<OnceCell<Value>>,
     retained: RefCell<Vec<Rc<dyn Release>>>,
+    /// The number of retained functions at the start of the template.
+    retained_before: Cell<usize>,
+    /// The containers that the template changed.
     changed: RefCell<Vec<Container>>,
+    /// The number of changed containers at which the list is pruned.
+    max_changed: Cell<usize>,
+    /// Changed containers that outlived their template.
+    outlived: RefCell<Vec<Container>>,
+    /// Set if a container got an item that holds others.
+    nests: Cell<bool>,
+    /// Set if values of the template are cached.
+    caches: Cell<bool>,
     pub(crate) random: Cell<u64>,
     pub(crate) patterns: Patterns,
 }
@@ -107,87 +147,112 @@ impl Rt {
                 name: STRING_NAME.into(),
                 text: "".into(),
             })),
-            budget: RefCell::default(),
-            steps: Cell::new(0),
-            max_steps: Cell::new(FUEL),
-            bytes: Cell::new(0),
-            max_bytes: Cell::new(0),
+            meter: Meter::default(),
             depth: Cell::new(0),
             nested: Cell::new(0),
             letters: (0..128).map(|_| OnceCell::new()).collect(),
             retained: RefCell::default(),
+            retained_before: Cell::new(0),
             changed: RefCell::default(),
+            max_changed: Cell::new(MANY_CHANGED),
+            outlived: RefCell::default(),
+            nests: Cell::new(false),
+            caches: Cell::new(false),
             random: Cell::new(0),
             patterns: Patterns::default(),
         }
     }
 
-    pub(crate) fn start(&self, budget: &Budget) {
-        self.steps.set(0);
-        self.max_steps.set(FUEL.min(budget.limits().steps));
-        self.bytes.set(0);
-        self.max_bytes.set(budget.limits().bytes);
+    pub(crate) fn start(&self, budget: &Budget) -> Result<(), Exceeded> {
+        self.meter.start(budget)?;
         self.depth.set(0);
         self.nested.set(0);
         self.hashing.set(false);
         self.escapes.set(false);
-        self.patterns.clear();
-        *self.budget.borrow_mut() = budget.clone();
+        self.nests.set(false);
+        self.caches.set(false);
+        self.retained_before.set(self.retained.borrow().len());
+        Ok(())
     }
 
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps.get()
+    /// Ends a template, whose context must be dropped: memory of values that can't be reached any more is free again.
+    pub(crate) fn end(&self) {
+        self.patterns.clear();
+        let first = self.retained_before.get();
+        // A retained function may be in a container that outlives the template only if a container got more than plain items.
+        let retains = self.retained.borrow().len() > first;
+        let mut lasts = self.caches.get() || (self.nests.get() && retains);
+        if !lasts {
+            let ended = self.retained.borrow_mut().split_off(first);
+            for fun in ended {
+                fun.release();
+            }
+        }
+        self.prune();
+        let mut changed = self.changed.borrow_mut();
+        lasts |= !changed.is_empty();
+        self.outlived.borrow_mut().append(&mut changed);
+        self.meter.end(lasts);
     }
 
     pub(crate) fn budget(&self) -> Budget {
-        self.budget.borrow().clone()
+        self.meter.budget()
     }
 
     /// Counts steps, and checks the time limit now and then.
     pub(crate) fn step(&self, count: u64) -> R<()> {
-        let before = self.steps.get();
-        let after = before.saturating_add(count);
-        self.steps.set(after);
-        if before >> 12 != after >> 12 {
-            self.check(after)?;
-        }
-        Ok(())
-    }
-
-    fn check(&self, steps: u64) -> R<()> {
-        let limit = self.max_steps.get();
-        if steps > limit {
-            return Err(Exceeded::Limit {
-                what: "steps of one template",
-                limit,
-            }
-            .into());
-        }
-        Ok(self.budget.borrow().check()?)
+        Ok(self.meter.step(count)?)
     }
 
     /// Counts bytes of a new value.
     pub(crate) fn alloc(&self, bytes: usize) -> R<()> {
-        let total = self.bytes.get().saturating_add(bytes as u64);
-        self.bytes.set(total);
-        let limit = self.max_bytes.get().saturating_mul(4);
-        if total > limit {
-            return Err(Exceeded::Limit {
-                what: "bytes of all values in a template",
-                limit,
-            }
-            .into());
-        }
+        Ok(self.meter.alloc(bytes as u64)?)
+    }
+
+    /// Frees counted bytes of what the template no longer uses.
+    pub(crate) fn free(&self, bytes: usize) {
+        self.meter.free(bytes as u64);
+    }
+
+    /// Records that values of the template are cached, and outlive it.
+    pub(crate) fn caches(&self) {
+        self.caches.set(true);
+    }
+
+    /// Counts bytes that are written to an output, which [`Self::captured`] makes a value.
+    pub(crate) fn printed(&self, bytes: usize) -> R<()> {
+        self.alloc(bytes)
+    }
+
+    /// Makes a value of an output whose bytes were counted by [`Self::printed`].
+    pub(crate) fn captured(&self, output: String) -> R<Str> {
+        self.free(output.len());
+        self.made(output)
+    }
+
+    /// Adds a message of the project.
+    pub(crate) fn add_message(&self, message: String) -> R<()> {
+        let bytes = message.len() + size_of::<String>();
+        self.alloc(bytes)?;
+        self.meter.outlive(bytes as u64);
+        self.messages.borrow_mut().push(message);
         Ok(())
+    }
+
+    pub(crate) fn take_messages(&self) -> Vec<String> {
+        let messages = self.messages.take();
+        let bytes = messages.iter().map(|message| message.len() + size_of::<String>());
+        self.meter.free_lasting(bytes.sum::<usize>() as u64);
+        messages
     }
 
     /// Returns the maximum size of one value in bytes.
     pub(crate) fn limit(&self) -> usize {
-        usize::try_from(self.max_bytes.get()).unwrap_or(usize::MAX)
+        usize::try_from(self.meter.max_bytes()).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn fits(&self, bytes: usize) -> R<()> {
-        let limit = self.max_bytes.get();
+        let limit = self.meter.max_bytes();
         if bytes as u64 > limit {
             return Err(Exceeded::Limit {
                 what: "bytes of one value in a template",
@@ -199,7 +264,7 @@ impl Rt {
     }
 
     pub(crate) fn output_fits(&self, bytes: usize) -> R<()> {
-        let limit = self.max_bytes.get();
+        let limit = self.meter.max_bytes();
         if bytes as u64 > limit {
             return Err(Exceeded::Limit {
                 what: "bytes of rendered output",
@@ -313,14 +378,13 @@ impl Rt {
         Some(value)
     }
 
-    /// Keeps a function's variables, which macros may need, until the renderer is dropped.
-    pub(crate) fn keep(&self, fun: Rc<dyn Release>) -> R<()> {
-        self.alloc(ENTRY * 4)?;
+    /// Retains a function's variables, which macros may need, until no value can hold such a macro.
+    pub(crate) fn retain(&self, fun: Rc<dyn Release>) -> R<()> {
         self.retained.borrow_mut().push(fun);
-        Ok(())
+        self.alloc(ENTRY * 4)
     }
 
-    /// Records that a container got another one: they may contain each other from now on.
+    /// Records that a container got an item: they may contain each other from now on, and the item may outlive the template.
     pub(crate) fn linked(&self, container: &Value, item: &Value) -> R<()> {
         let plain = matches!(
             item,
@@ -333,29 +397,38 @@ impl Rt {
                 | Value::Markup(_)
                 | Value::Bytes(_)
         );
-        if plain {
+        if !plain {
+            self.nests.set(true);
+            self.alloc(ENTRY)?;
+        }
+        let known = self
+            .changed
+            .borrow()
+            .last()
+            .is_some_and(|last| last.is(container));
+        if known {
             return Ok(());
         }
-        self.alloc(ENTRY)?;
-        let mut changed = self.changed.borrow_mut();
-        let last = changed.last();
-        let entry = match container {
-            Value::List(list) => {
-                if matches!(last, Some(Container::List(known)) if known.as_ptr() == Rc::as_ptr(list)) {
-                    return Ok(());
-                }
-                Container::List(Rc::downgrade(list))
-            }
-            Value::Dict(dict) => {
-                if matches!(last, Some(Container::Dict(known)) if known.as_ptr() == Rc::as_ptr(dict)) {
-                    return Ok(());
-                }
-                Container::Dict(Rc::downgrade(dict))
-            }
+        let container = match container {
+            Value::List(list) => Container::List(Rc::downgrade(list)),
+            Value::Dict(dict) => Container::Dict(Rc::downgrade(dict)),
             _ => return Ok(()),
         };
-        changed.push(entry);
+        if plain {
+            self.alloc(ENTRY)?;
+        }
+        if self.changed.borrow().len() >= self.max_changed.get() {
+            self.prune();
+        }
+        self.changed.borrow_mut().push(container);
         Ok(())
+    }
+
+    /// Forgets changed containers that no longer exist.
+    fn prune(&self) {
+        let mut changed = self.changed.borrow_mut();
+        changed.retain(Container::exists);
+        self.max_changed.set(MANY_CHANGED.max(changed.len() * 2));
     }
 
     /// Enters a template, and returns the previous template and line for [`Self::leave`].
@@ -399,19 +472,8 @@ impl Drop for Rt {
         for fun in self.retained.take() {
             fun.release();
         }
-        for container in self.changed.take() {
-            match container {
-                Container::List(list) => {
-                    if let Some(list) = list.upgrade() {
-                        drop(list.change(std::mem::take));
-                    }
-                }
-                Container::Dict(dict) => {
-                    if let Some(dict) = dict.upgrade() {
-                        drop(dict.change(std::mem::take));
-                    }
-                }
-            }
+        for container in self.changed.take().into_iter().chain(self.outlived.take()) {
+            container.clear();
         }
     }
 }

@@ -8,11 +8,12 @@ mod assign;
 mod search;
 mod table;
 
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
 
 use crate::{
     ast::{Block, Expr, ExprKind, Piece, Scope, Stmt, StmtKind, Target, Template},
-    lexer::SyntaxError,
+    lexer::ParseError,
+    meter::Meter,
     value::Str,
 };
 use table::{Id, LoadKind, Table};
@@ -24,7 +25,13 @@ pub(crate) trait Vocabulary {
     fn has_test(&self, name: &str) -> bool;
 }
 
-type Resolved<T> = Result<T, SyntaxError>;
+type Resolved<T> = Result<T, ParseError>;
+
+/// The memory of a scope and of its tables in bytes, without its names.
+const SCOPE: u64 = 1024;
+
+/// The memory of a function in bytes, without its names.
+const FUNCTION: u64 = 256;
 
 /// The context of a statement.
 #[derive(Debug, Clone, Copy)]
@@ -42,25 +49,30 @@ struct Frame {
 
 struct Resolver<'v> {
     vocabulary: &'v dyn Vocabulary,
+    meter: &'v Meter,
     table: Table,
     blocks: Vec<Rc<Block>>,
+    block_names: HashSet<Str>,
     extends: bool,
 }
 
 /// Resolves every name of a parsed template.
-pub(crate) fn resolve(mut body: Vec<Stmt>, vocabulary: &dyn Vocabulary) -> Resolved<Template> {
+pub(crate) fn resolve(mut body: Vec<Stmt>, vocabulary: &dyn Vocabulary, meter: &Meter) -> Resolved<Template> {
     let mut resolver = Resolver {
         vocabulary,
+        meter,
         table: Table::default(),
         blocks: Vec::new(),
+        block_names: HashSet::new(),
         extends: false,
     };
-    let func = resolver.table.function(None);
-    let scope = resolver.table.scope(None, func, 0);
-    let own = undeclared(&body, &["self"])
+    let func = resolver.function(None)?;
+    let scope = resolver.open_scope(None, func, 0)?;
+    let own = resolver
+        .undeclared(&body, &["self"])?
         .contains(&"self")
         .then(|| resolver.table.declare(scope, &"self".into()).slot);
-    resolver.analyze(scope, &body);
+    resolver.analyze(scope, &body)?;
     let frame = Frame {
         scope,
         func,
@@ -82,6 +94,29 @@ pub(crate) fn resolve(mut body: Vec<Stmt>, vocabulary: &dyn Vocabulary) -> Resol
 }
 
 impl Resolver<'_> {
+    fn function(&mut self, outer: Option<usize>) -> Resolved<usize> {
+        self.meter.alloc(FUNCTION)?;
+        Ok(self.table.function(outer))
+    }
+
+    /// Opens a scope. `kind` separates the slots of scopes that are entered at the same time.
+    fn open_scope(&mut self, parent: Option<usize>, func: usize, kind: u32) -> Resolved<usize> {
+        self.meter.alloc(SCOPE)?;
+        Ok(self.table.scope(parent, func, kind))
+    }
+
+    /// Returns the names that a body uses before it sets them.
+    fn undeclared<'n>(&self, body: &[Stmt], names: &[&'n str]) -> Resolved<Vec<&'n str>> {
+        let mut search = Undeclared {
+            left: names.to_vec(),
+            found: Vec::new(),
+            visited: 0,
+        };
+        search.body(body);
+        self.meter.step(search.visited)?;
+        Ok(search.found)
+    }
+
     /// Returns the slots that a scope loads when it is entered.
     fn scope(&self, scope: usize) -> Scope {
         let table = &self.table;
@@ -101,57 +136,59 @@ impl Resolver<'_> {
     }
 
     /// Records the names that the statements of a scope load and store.
-    fn analyze(&mut self, scope: usize, body: &[Stmt]) {
-        for stmt in body {
-            self.analyze_one(scope, stmt);
-        }
+    fn analyze(&mut self, scope: usize, body: &[Stmt]) -> Resolved<()> {
+        body.iter().try_for_each(|stmt| self.analyze_one(scope, stmt))
     }
 
-    fn analyze_one(&mut self, scope: usize, stmt: &Stmt) {
+    fn analyze_one(&mut self, scope: usize, stmt: &Stmt) -> Resolved<()> {
+        self.meter.step(1)?;
         match &stmt.kind {
             StmtKind::Output(pieces) => {
                 for piece in pieces {
                     if let Piece::Expr(expr) = piece {
-                        self.loads_of(scope, expr);
+                        self.loads_of(scope, expr)?;
                     }
                 }
             }
             StmtKind::If(branches, otherwise) => {
                 if let Some((test, _)) = branches.first() {
-                    self.loads_of(scope, test);
+                    self.loads_of(scope, test)?;
                 }
                 let before = self.table.stored(scope);
                 for (index, (test, body)) in branches.iter().enumerate() {
                     if index > 0 {
-                        self.loads_of(scope, test);
+                        self.loads_of(scope, test)?;
                     }
-                    self.analyze(scope, body);
+                    self.analyze(scope, body)?;
                 }
-                self.analyze(scope, otherwise);
+                self.analyze(scope, otherwise)?;
+                let stored = self.table.stored(scope).saturating_sub(before);
+                self.meter
+                    .step(self.lookup(scope).saturating_mul(stored as u64))?;
                 self.table.branched(scope, before);
             }
-            StmtKind::For(node) => self.loads_of(scope, &node.iter),
+            StmtKind::For(node) => self.loads_of(scope, &node.iter)?,
             StmtKind::Macro(_, name, _) => self.table.store(scope, &name.id),
             StmtKind::CallBlock(_, expr) | StmtKind::FilterBlock(expr, ..) | StmtKind::Extends(expr) => {
-                self.loads_of(scope, expr);
+                self.loads_of(scope, expr)?;
             }
             StmtKind::With(pairs, ..) => {
                 for (_, value) in pairs {
-                    self.loads_of(scope, value);
+                    self.loads_of(scope, value)?;
                 }
             }
             StmtKind::Set(target, value, _) => {
-                self.loads_of(scope, value);
+                self.loads_of(scope, value)?;
                 self.stores_of(scope, target);
             }
             StmtKind::SetBlock(node) => self.stores_of(scope, &node.target),
-            StmtKind::Include(node) => self.loads_of(scope, &node.template),
+            StmtKind::Include(node) => self.loads_of(scope, &node.template)?,
             StmtKind::Import(node) => {
-                self.loads_of(scope, &node.template);
+                self.loads_of(scope, &node.template)?;
                 self.table.store(scope, &node.target.id);
             }
             StmtKind::FromImport(node) => {
-                self.loads_of(scope, &node.template);
+                self.loads_of(scope, &node.template)?;
                 for (_, alias) in &node.names {
                     self.table.store(scope, &alias.id);
                 }
@@ -162,15 +199,23 @@ impl Resolver<'_> {
             | StmtKind::Break
             | StmtKind::Continue => {}
         }
+        Ok(())
     }
 
-    fn loads_of(&mut self, scope: usize, expr: &Expr) {
+    /// Returns the steps of the lookup of a name, which goes through all outer scopes.
+    fn lookup(&self, scope: usize) -> u64 {
+        1 + self.table.nesting(scope) / 4
+    }
+
+    fn loads_of(&mut self, scope: usize, expr: &Expr) -> Resolved<()> {
+        let lookup = self.lookup(scope);
         let table = &mut self.table;
-        walk(expr, &mut |node| {
+        let nodes = walk(expr, &mut |node| {
             if let ExprKind::Name(name) = &node.kind {
                 table.load(scope, &name.id);
             }
         });
+        Ok(self.meter.step(nodes.saturating_mul(lookup))?)
     }
 
     fn stores_of(&mut self, scope: usize, target: &Target) {
@@ -200,15 +245,17 @@ impl Resolver<'_> {
     }
 }
 
-/// Visits an expression and its subexpressions.
-fn walk<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
-    let mut left = vec![expr];
+/// Visits an expression and its subexpressions, and returns their number.
+fn walk<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) -> u64 {
+    let (mut left, mut visited) = (vec![expr], 0);
     while let Some(node) = left.pop() {
+        visited += 1;
         visit(node);
         let mut children = children(node);
         children.reverse();
         left.extend(children);
     }
+    visited
 }
 
 fn children(node: &Expr) -> Vec<&Expr> {
@@ -237,24 +284,15 @@ fn children(node: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Returns the names that a body uses before it sets them.
-fn undeclared<'n>(body: &[Stmt], names: &[&'n str]) -> Vec<&'n str> {
-    let mut search = Undeclared {
-        left: names.to_vec(),
-        found: Vec::new(),
-    };
-    search.body(body);
-    search.found
-}
-
 struct Undeclared<'n> {
     left: Vec<&'n str>,
     found: Vec<&'n str>,
+    visited: u64,
 }
 
 impl Undeclared<'_> {
     fn load(&mut self, expr: &Expr) {
-        walk(expr, &mut |node| {
+        self.visited += walk(expr, &mut |node| {
             if let ExprKind::Name(name) = &node.kind {
                 let known = self.left.iter().find(|left| ***left == *name.id);
                 if let Some(known) = known.copied().filter(|known| !self.found.contains(known)) {
@@ -281,6 +319,7 @@ impl Undeclared<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.visited += 1;
         match &stmt.kind {
             StmtKind::Output(pieces) => {
                 for piece in pieces {

@@ -13,7 +13,7 @@ use crate::{
     ast::Block,
     exc::{R, raise},
     format::repr,
-    rt::Rt,
+    rt::{ENTRY, Rt},
     symbols::Vocabulary,
     value::{DictMap, Key, Str, Value, args::Args},
 };
@@ -105,6 +105,21 @@ impl Cx<'_> {
     }
 }
 
+/// The memory of a variable in a context, in bytes.
+const VARIABLE: usize = 96;
+
+/// The memory of the name of an exported variable, in bytes.
+const EXPORT: usize = 64;
+
+/// The memory of a block in a context, in bytes.
+const BLOCK: usize = 128;
+
+/// Counts blocks of a new context.
+fn count_blocks(rt: &Rt, count: usize) -> R<()> {
+    rt.step(count as u64)?;
+    rt.alloc(count.saturating_mul(BLOCK))
+}
+
 type BlockList = Vec<(Rc<Unit>, Rc<Block>)>;
 
 /// The variables at the top level of a template, and the ones around it.
@@ -116,50 +131,76 @@ pub(crate) struct Context {
     vars: RefCell<HashMap<Str, Value>>,
     exported: RefCell<IndexSet<Str>>,
     pub(crate) blocks: RefCell<HashMap<Str, BlockList>>,
+    /// The number of blocks that were counted when the context was made.
+    counted_blocks: usize,
     pub(crate) unit: Rc<Unit>,
 }
 
 impl Context {
     /// Makes the context of a template that sees global variables only.
-    pub(crate) fn root(engine: &Rc<Engine>, unit: &Rc<Unit>) -> Rc<Self> {
-        Self::around(engine, unit, None, Vec::new())
+    pub(crate) fn root(rt: &Rt, engine: &Rc<Engine>, unit: &Rc<Unit>) -> R<Rc<Self>> {
+        Self::around(rt, engine, unit, None, Vec::new())
     }
 
     /// Makes the context of a template that is rendered within another one.
-    pub(crate) fn within(parent: &Rc<Self>, unit: &Rc<Unit>, locals: Vec<(Str, Value)>) -> Rc<Self> {
-        Self::around(&parent.engine, unit, Some(parent.clone()), locals)
+    /// The caller counted the variables.
+    pub(crate) fn within(
+        rt: &Rt,
+        parent: &Rc<Self>,
+        unit: &Rc<Unit>,
+        locals: Vec<(Str, Value)>,
+    ) -> R<Rc<Self>> {
+        Self::around(rt, &parent.engine, unit, Some(parent.clone()), locals)
     }
 
     fn around(
+        rt: &Rt,
         engine: &Rc<Engine>,
         unit: &Rc<Unit>,
         parent: Option<Rc<Self>>,
         locals: Vec<(Str, Value)>,
-    ) -> Rc<Self> {
+    ) -> R<Rc<Self>> {
+        count_blocks(rt, unit.ast.blocks.len())?;
         let blocks = unit.ast.blocks.iter();
         let blocks = blocks.map(|block| (block.name.clone(), vec![(unit.clone(), block.clone())]));
-        Rc::new(Self {
+        Ok(Rc::new(Self {
             engine: engine.clone(),
             parent,
             locals,
             vars: RefCell::default(),
             exported: RefCell::default(),
             blocks: RefCell::new(blocks.collect()),
+            counted_blocks: unit.ast.blocks.len(),
             unit: unit.clone(),
-        })
+        }))
     }
 
-    /// Makes a context of the same template with more variables.
-    pub(crate) fn derived(of: &Rc<Self>, locals: Vec<(Str, Value)>) -> Rc<Self> {
-        Rc::new(Self {
+    /// Makes a context of the same template with more variables, which the caller counted.
+    pub(crate) fn derived(rt: &Rt, of: &Rc<Self>, locals: Vec<(Str, Value)>) -> R<Rc<Self>> {
+        rt.step(locals.len() as u64 / 4)?;
+        let counted_blocks = of.blocks.borrow().len();
+        count_blocks(rt, counted_blocks)?;
+        Ok(Rc::new(Self {
             engine: of.engine.clone(),
             parent: Some(of.clone()),
             locals,
             vars: RefCell::default(),
             exported: RefCell::default(),
             blocks: RefCell::new(of.blocks.borrow().clone()),
+            counted_blocks,
             unit: of.unit.clone(),
-        })
+        }))
+    }
+
+    /// Ends the use of a context within another one. Its memory is free, unless a function retains it.
+    pub(crate) fn end(context: Rc<Self>, rt: &Rt) {
+        if Rc::strong_count(&context) == 1 {
+            let bytes = context.locals.len() * ENTRY
+                + context.vars.borrow().len() * VARIABLE
+                + context.exported.borrow().len() * EXPORT
+                + context.counted_blocks * BLOCK;
+            rt.free(bytes);
+        }
     }
 
     pub(crate) fn resolve(&self, rt: &Rt, name: &str) -> Option<Value> {
@@ -187,14 +228,25 @@ impl Context {
             .map(|(_, value)| value.clone())
     }
 
-    pub(crate) fn set(&self, name: &Str, value: Value) {
-        let old = self.vars.borrow_mut().insert(name.clone(), value);
-        drop(old);
+    pub(crate) fn set(&self, rt: &Rt, name: &Str, value: Value) -> R<()> {
+        let known = self
+            .vars
+            .borrow_mut()
+            .get_mut(name)
+            .map(|known| std::mem::replace(known, value.clone()));
+        if known.is_none() {
+            rt.alloc(VARIABLE)?;
+            self.vars.borrow_mut().insert(name.clone(), value);
+        }
+        Ok(())
     }
 
     /// Makes a name visible to importing templates.
-    pub(crate) fn export(&self, name: &Str) {
-        self.exported.borrow_mut().insert(name.clone());
+    pub(crate) fn export(&self, rt: &Rt, name: &Str) -> R<()> {
+        if self.exported.borrow_mut().insert(name.clone()) {
+            rt.alloc(EXPORT)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn hide(&self, name: &str) {
@@ -218,6 +270,8 @@ impl Context {
         let mut context = Some(self);
         while let Some(one) = context {
             let vars = one.vars.borrow();
+            // An exceeded budget ends the next step.
+            let _ = rt.step((vars.len() + one.locals.len()) as u64);
             let mut own: Vec<&Str> = vars
                 .keys()
                 .chain(one.locals.iter().map(|(name, _)| name))

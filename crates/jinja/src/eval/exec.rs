@@ -12,7 +12,7 @@ use crate::{
     ast::{ExprKind, For, Name, Piece, SetBlock, Stmt, StmtKind, Target, Track, TrackKind},
     exc::{R, raise, type_error, value_error},
     format::{escape, repr},
-    rt::Rt,
+    rt::{ENTRY, Rt},
     value::{Key, Object, Str, Value, iter},
 };
 
@@ -56,7 +56,7 @@ fn statement(rt: &Rt, fun: &Rc<Fun>, stmt: &Stmt, out: &mut String) -> R<Flow> {
             check_namespaces(fun, target)?;
             let value = eval(rt, fun, value)?;
             assign(rt, fun, target, value)?;
-            tell(fun, track);
+            track_variables(rt, fun, track)?;
         }
         StmtKind::Break => return Ok(Flow::Break),
         StmtKind::Continue => return Ok(Flow::Continue),
@@ -91,10 +91,10 @@ fn statement(rt: &Rt, fun: &Rc<Fun>, stmt: &Stmt, out: &mut String) -> R<Flow> {
 fn definition(rt: &Rt, fun: &Rc<Fun>, stmt: &Stmt, out: &mut String) -> R<Flow> {
     match &stmt.kind {
         StmtKind::Macro(node, name, track) => {
-            rt.alloc(crate::rt::ENTRY * 2)?;
+            rt.alloc(ENTRY * 2)?;
             let made = macros::make(node, fun);
             fun.set(name.slot, made);
-            tell(fun, track);
+            track_variables(rt, fun, track)?;
         }
         StmtKind::CallBlock(node, call) => {
             if let ExprKind::Call(call) = &call.kind {
@@ -145,6 +145,7 @@ fn output(rt: &Rt, fun: &Rc<Fun>, pieces: &[Piece], out: &mut String) -> R<()> {
             Piece::Data(text) => {
                 rt.output_fits(out.len().saturating_add(text.len()))?;
                 rt.step(text.len() as u64 / 64)?;
+                rt.printed(text.len())?;
                 out.push_str(text);
             }
             Piece::Expr(expr) => {
@@ -164,17 +165,19 @@ fn print(rt: &Rt, fun: &Fun, value: &Value, out: &mut String) -> R<()> {
     if let Value::Str(text) | Value::Markup(text) = value {
         rt.output_fits(out.len().saturating_add(text.len()))?;
     }
+    let before = out.len();
     if rt.escapes.get() {
         escape::write_escaped(rt, value, out)?;
     } else {
         repr::write_str(rt, value, out)?;
     }
-    rt.output_fits(out.len())
+    rt.output_fits(out.len())?;
+    rt.printed(out.len() - before)
 }
 
 /// Makes a value of the captured output of a block.
 pub(super) fn captured(rt: &Rt, text: String) -> R<Value> {
-    let text = rt.made(text)?;
+    let text = rt.captured(text)?;
     Ok(if rt.escapes.get() {
         Value::Markup(text)
     } else {
@@ -194,7 +197,7 @@ fn set_block(rt: &Rt, fun: &Rc<Fun>, node: &SetBlock) -> R<Flow> {
         value = filter_text(rt, fun, filter, value)?;
     }
     assign(rt, fun, &node.target, value)?;
-    tell(fun, &node.track);
+    track_variables(rt, fun, &node.track)?;
     fun.leave(&node.scope);
     Ok(flow)
 }
@@ -225,7 +228,7 @@ pub(crate) fn assign(rt: &Rt, fun: &Fun, target: &Target, value: Value) -> R<()>
             if let Value::Object(object) = fun.get(name.slot)
                 && let Object::Namespace(dict) = &*object
             {
-                rt.alloc(crate::rt::ENTRY)?;
+                rt.alloc(ENTRY)?;
                 rt.linked(&Value::Dict(dict.clone()), &value)?;
                 drop(dict.insert(Key::from(attribute.clone()), value));
             }
@@ -260,27 +263,33 @@ pub(crate) fn assign(rt: &Rt, fun: &Fun, target: &Target, value: Value) -> R<()>
 }
 
 /// Makes an assignment visible in the context.
-fn tell(fun: &Fun, track: &Track) {
+fn track_variables(rt: &Rt, fun: &Fun, track: &Track) -> R<()> {
     let note = |vars: &mut Vec<(Str, Value)>, name: &Name| {
+        rt.step(vars.len() as u64 / 16)?;
         let value = fun.get(name.slot);
         match vars.iter_mut().find(|(known, _)| *known == name.id) {
             Some((_, old)) => *old = value,
-            None => vars.push((name.id.clone(), value)),
+            None => {
+                rt.alloc(ENTRY)?;
+                vars.push((name.id.clone(), value));
+            }
         }
+        R::Ok(())
     };
     for name in &track.names {
         match track.kind {
             TrackKind::Nobody => {}
-            TrackKind::Loop => note(&mut fun.loop_vars.borrow_mut(), name),
-            TrackKind::Block => note(&mut fun.block_vars.borrow_mut(), name),
+            TrackKind::Loop => note(&mut fun.loop_vars.borrow_mut(), name)?,
+            TrackKind::Block => note(&mut fun.block_vars.borrow_mut(), name)?,
             TrackKind::Context => {
-                fun.ctx.set(&name.id, fun.get(name.slot));
+                fun.ctx.set(rt, &name.id, fun.get(name.slot))?;
                 if !name.id.starts_with('_') {
-                    fun.ctx.export(&name.id);
+                    fun.ctx.export(rt, &name.id)?;
                 }
             }
         }
     }
+    Ok(())
 }
 
 fn for_loop(rt: &Rt, fun: &Rc<Fun>, node: &Rc<For>, out: &mut String) -> R<()> {
@@ -298,25 +307,21 @@ fn for_loop(rt: &Rt, fun: &Rc<Fun>, node: &Rc<For>, out: &mut String) -> R<()> {
 pub(crate) fn recursive(rt: &Rt, outer: &Rc<Fun>, node: &Rc<For>, items: &Value, depth0: i64) -> R<String> {
     let _deeper = rt.deeper()?;
     let fun = Fun::new(
+        rt,
         node.slots,
         Some(outer.clone()),
         outer.ctx.clone(),
         outer.unit.clone(),
-    );
-    let before = rt.enter(&outer.unit.source);
-    let items = Items::new(items, node, &fun)?;
-    let mut out = String::new();
-    run_loop(
-        rt,
-        &fun,
-        node,
-        items,
-        depth0,
-        Some((node.clone(), outer.clone())),
-        &mut out,
     )?;
-    fun.end(rt)?;
+    let before = rt.enter(&outer.unit.source);
+    let mut out = String::new();
+    fun.run(rt, |fun| {
+        let items = Items::new(items, node, fun)?;
+        let again = Some((node.clone(), outer.clone()));
+        run_loop(rt, fun, node, items, depth0, again, &mut out)
+    })?;
     rt.leave(before);
+    rt.free(out.len());
     Ok(out)
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     ast::{Load, Scope, Slot},
     exc::R,
-    rt::{Release, Rt},
+    rt::{ENTRY, Release, Rt},
     value::{Str, Value, bury},
 };
 
@@ -33,9 +33,16 @@ pub(crate) struct Fun {
 }
 
 impl Fun {
-    pub(crate) fn new(slots: u32, outer: Option<Rc<Self>>, ctx: Rc<Context>, unit: Rc<Unit>) -> Rc<Self> {
+    pub(crate) fn new(
+        rt: &Rt,
+        slots: u32,
+        outer: Option<Rc<Self>>,
+        ctx: Rc<Context>,
+        unit: Rc<Unit>,
+    ) -> R<Rc<Self>> {
         let slots = usize::try_from(slots).unwrap_or_default();
-        Rc::new(Self {
+        rt.alloc(memory(slots))?;
+        Ok(Rc::new(Self {
             slots: RefCell::new(vec![Value::Missing; slots]),
             outer,
             ctx,
@@ -44,7 +51,18 @@ impl Fun {
             loop_vars: RefCell::default(),
             block_vars: RefCell::default(),
             capturing: Cell::new(0),
-        })
+        }))
+    }
+
+    /// Runs the body of the call, and ends it even if it fails. Variables that a macro may still need are retained.
+    pub(crate) fn run<T>(self: Rc<Self>, rt: &Rt, body: impl FnOnce(&Rc<Self>) -> R<T>) -> R<T> {
+        let done = body(&self);
+        if Rc::strong_count(&self) > 1 {
+            let retained = rt.retain(self);
+            return done.and_then(|done| retained.map(|()| done));
+        }
+        rt.free(memory(self.slots.borrow().len()));
+        done
     }
 
     pub(crate) fn cx<'a>(&'a self, rt: &'a Rt) -> Cx<'a> {
@@ -87,6 +105,7 @@ impl Fun {
 
     /// Initializes the variables of a scope.
     pub(crate) fn enter(&self, rt: &Rt, scope: &Scope) -> R<()> {
+        rt.step(scope.loads.len() as u64 / 8)?;
         for (at, load) in &scope.loads {
             let value = match load {
                 Load::Parameter => continue,
@@ -109,7 +128,7 @@ impl Fun {
     }
 
     /// Returns the context, with the variables of this loop or block.
-    pub(crate) fn visible_context(&self, in_loop: bool, in_block: bool) -> Rc<Context> {
+    pub(crate) fn visible_context(&self, rt: &Rt, in_loop: bool, in_block: bool) -> R<Rc<Context>> {
         let mut visible = Vec::new();
         if in_loop {
             visible.extend(self.loop_vars.borrow().iter().cloned());
@@ -118,18 +137,16 @@ impl Fun {
             visible.extend(self.block_vars.borrow().iter().cloned());
         }
         if visible.is_empty() {
-            return self.ctx.clone();
+            return Ok(self.ctx.clone());
         }
-        Context::derived(&self.ctx, visible)
+        rt.alloc(visible.len().saturating_mul(ENTRY))?;
+        Context::derived(rt, &self.ctx, visible)
     }
+}
 
-    /// Ends the call. Variables that a macro may still need are kept until the renderer is dropped.
-    pub(crate) fn end(self: Rc<Self>, rt: &Rt) -> R<()> {
-        if Rc::strong_count(&self) > 1 {
-            rt.keep(self)?;
-        }
-        Ok(())
-    }
+/// Returns the memory of a call with this number of variables, in bytes.
+fn memory(slots: usize) -> usize {
+    slots.saturating_mul(size_of::<Value>()).saturating_add(ENTRY * 2)
 }
 
 impl Release for Fun {

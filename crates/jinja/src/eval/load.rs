@@ -16,15 +16,29 @@ use crate::{
     exc::{Exc, R, raise, type_error},
     lexer::SyntaxError,
     loader::LoadError,
-    parser,
+    parser::{self, ParseError},
     rt::{Rt, failure},
     value::{Dict, Object, Value, iter, object::Module},
 };
 
 pub(crate) fn parse(rt: &Rt, engine: &Engine, name: &str, source: &str) -> R<Rc<Unit>> {
     rt.step(source.len() as u64 / 16)?;
-    let ast = parser::parse(source, &engine.language).map_err(|error| syntax(name, source, &error))?;
-    Ok(Rc::new(Unit::new(name.into(), source.into(), ast)))
+    let before = rt.meter.bytes();
+    // The caller has a copy of the text, too.
+    rt.alloc(source.len().saturating_mul(2))?;
+    let ast = parser::parse(source, &engine.language, &rt.meter).map_err(|error| match error {
+        ParseError::Syntax(error) => syntax(name, source, &error),
+        ParseError::Exceeded(exceeded) => exceeded.into(),
+    })?;
+    let bytes = rt.meter.bytes().saturating_sub(before);
+    Ok(Rc::new(Unit::new(name.into(), source.into(), ast, bytes)))
+}
+
+/// Frees the memory of a template that nothing refers to any more.
+pub(crate) fn unload(rt: &Rt, unit: Rc<Unit>) {
+    if Rc::strong_count(&unit) == 1 {
+        rt.meter.free(unit.bytes);
+    }
 }
 
 fn syntax(name: &str, source: &str, error: &SyntaxError) -> Box<Exc> {
@@ -62,6 +76,7 @@ pub(crate) fn read(rt: &Rt, engine: &Engine, path: &TreePath) -> R<Option<Rc<Uni
         Err(LoadError::Tree(error)) => return raise("OSError", error.to_string()),
     };
     let unit = parse(rt, engine, &name, &text)?;
+    rt.meter.outlive(unit.bytes);
     engine.units.borrow_mut().insert(name.into(), unit.clone());
     Ok(Some(unit))
 }
@@ -108,14 +123,15 @@ pub(crate) fn select(
 pub(crate) fn render(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>, out: &mut String) -> R<()> {
     let _deeper = rt.deeper()?;
     let before = rt.enter(&unit.source);
-    let fun = Fun::new(unit.ast.slots, None, ctx.clone(), unit.clone());
+    let fun = Fun::new(rt, unit.ast.slots, None, ctx.clone(), unit.clone())?;
     if let Some(own) = unit.ast.own {
         fun.set_own(own, Value::object(Object::Runtime(Box::new(Blocks(ctx.clone())))));
     }
-    fun.enter(rt, &unit.ast.scope)?;
-    exec::body(rt, &fun, &unit.ast.body, out)?;
-    let parent = fun.parent.borrow().clone();
-    fun.end(rt)?;
+    let parent = fun.run(rt, |fun| {
+        fun.enter(rt, &unit.ast.scope)?;
+        exec::body(rt, fun, &unit.ast.body, out)?;
+        Ok(fun.parent.borrow().clone())
+    })?;
     if let Some(parent) = parent {
         render(rt, &parent, ctx, out)?;
     }
@@ -130,7 +146,7 @@ pub(crate) fn module(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>) -> R<Value> {
     Ok(Value::object(Object::Module(Module {
         name: display_name(unit.name()).into(),
         exports: Rc::new(Dict::new(ctx.exports())),
-        body: rt.made(out)?,
+        body: rt.captured(out)?,
     })))
 }
 
@@ -140,7 +156,8 @@ pub(crate) fn default_module(rt: &Rt, engine: &Rc<Engine>, unit: &Rc<Unit>) -> R
     if let Some(module) = known {
         return Ok(module);
     }
-    let made = module(rt, unit, &Context::root(engine, unit))?;
+    rt.caches();
+    let made = module(rt, unit, &Context::root(rt, engine, unit)?)?;
     *unit.module.borrow_mut() = Some(made.clone());
     Ok(made)
 }

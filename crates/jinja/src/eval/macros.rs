@@ -61,15 +61,26 @@ pub(crate) fn call(rt: &Rt, made: &MacroObj, args: Args) -> R<Value> {
     let _deeper = rt.deeper()?;
     let (node, outer) = (&made.node, &made.fun);
     let fun = Fun::new(
+        rt,
         node.slots,
         Some(outer.clone()),
         outer.ctx.clone(),
         outer.unit.clone(),
-    );
-    rt.alloc(ENTRY * 2 + usize::try_from(node.slots).unwrap_or_default() * 16)?;
+    )?;
     let before = rt.enter(&outer.unit.source);
     rt.line.set(node.line);
     let given = bind(rt, node, args).inspect_err(|_| rt.leave(before.clone()))?;
+    let text = fun.run(rt, |fun| run(rt, node, fun, given))?;
+    rt.leave(before);
+    let text = rt.captured(text)?;
+    Ok(if rt.escapes.get() {
+        Value::Markup(text)
+    } else {
+        Value::Str(text)
+    })
+}
+
+fn run(rt: &Rt, node: &Macro, fun: &Rc<Fun>, given: Given) -> R<String> {
     fun.enter(rt, &node.scope)?;
     for (param, value) in node.params.iter().zip(given.params) {
         fun.set_own(param.slot.at, value);
@@ -83,17 +94,10 @@ pub(crate) fn call(rt: &Rt, made: &MacroObj, args: Args) -> R<Value> {
             fun.set_own(slot, value);
         }
     }
-    defaults(rt, node, &fun)?;
+    defaults(rt, node, fun)?;
     let mut out = String::new();
-    exec::body(rt, &fun, &node.body, &mut out)?;
-    fun.end(rt)?;
-    rt.leave(before);
-    let text = rt.made(out)?;
-    Ok(if rt.escapes.get() {
-        Value::Markup(text)
-    } else {
-        Value::Str(text)
-    })
+    exec::body(rt, fun, &node.body, &mut out)?;
+    Ok(out)
 }
 
 /// Sets missing parameters to their defaults in order: each sees the ones before it.

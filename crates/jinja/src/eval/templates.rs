@@ -1,6 +1,6 @@
 //! Statements that include, import and extend templates, and blocks.
 
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
 
 use super::{
     blocks::{BlockRef, Blocks},
@@ -11,11 +11,11 @@ use super::{
     load,
 };
 use crate::{
-    ast::{BlockUse, Expr, FromImport, Import, Include, Name},
+    ast::{BlockUse, Expr, FromImport, Import, Include, Visible},
     error::display_name,
     exc::{R, raise, type_error},
     format::repr::quoted,
-    rt::Rt,
+    rt::{ENTRY, Rt},
     value::{Object, Str, Undef, Value},
 };
 
@@ -29,7 +29,7 @@ fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut Str
         .and_then(|blocks| blocks.get(depth).cloned());
     let Some((unit, block)) = found else { return Ok(()) };
     let before = rt.enter(&unit.source);
-    let fun = Fun::new(block.slots, None, ctx.clone(), unit);
+    let fun = Fun::new(rt, block.slots, None, ctx.clone(), unit)?;
     if let Some(slot) = block.own {
         fun.set_own(
             slot,
@@ -44,9 +44,10 @@ fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut Str
         };
         fun.set_own(slot, reference.parent());
     }
-    fun.enter(rt, &block.scope)?;
-    body(rt, &fun, &block.body, out)?;
-    fun.end(rt)?;
+    fun.run(rt, |fun| {
+        fun.enter(rt, &block.scope)?;
+        body(rt, fun, &block.body, out)
+    })?;
     rt.leave(before);
     Ok(())
 }
@@ -57,11 +58,29 @@ pub(crate) fn show_block(rt: &Rt, block: &BlockRef) -> R<Value> {
     captured(rt, out)
 }
 
-fn locals(fun: &Fun, names: &[Name]) -> Vec<(Str, Value)> {
-    let values = names.iter().map(|name| (name.id.clone(), fun.get(name.slot)));
-    values
-        .filter(|(_, value)| !matches!(value, Value::Missing))
-        .collect()
+/// Returns the variables that are visible in a statement, of outer scopes last.
+fn locals(rt: &Rt, fun: &Fun, visible: &Visible) -> R<Vec<(Str, Value)>> {
+    let mut locals = Vec::new();
+    let mut hidden: HashSet<&Str> = HashSet::new();
+    let mut scope = visible.scope.as_deref();
+    while let Some(names) = scope {
+        rt.step(names.variables.len() as u64)?;
+        scope = names.outer.as_deref();
+        for variable in &names.variables {
+            // Names of the outermost scope hide nothing.
+            let known = if scope.is_some() {
+                !hidden.insert(&variable.name)
+            } else {
+                hidden.contains(&variable.name)
+            };
+            let value = fun.get(variable.seen_from(visible.depth));
+            if !known && !matches!(value, Value::Missing) {
+                locals.push((variable.name.clone(), value));
+            }
+        }
+    }
+    rt.alloc(locals.len().saturating_mul(ENTRY))?;
+    Ok(locals)
 }
 
 pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -> R<()> {
@@ -69,7 +88,7 @@ pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -
         return Ok(());
     }
     let ctx = if node.scoped {
-        Context::derived(&fun.ctx, locals(fun, &node.visible))
+        Context::derived(rt, &fun.ctx, locals(rt, fun, &node.visible)?)?
     } else {
         fun.ctx.clone()
     };
@@ -80,7 +99,9 @@ pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -
             return raise("TemplateRuntimeError", message);
         }
     }
-    run_block(rt, &ctx, &node.name, 0, out)
+    run_block(rt, &ctx, &node.name, 0, out)?;
+    Context::end(ctx, rt);
+    Ok(())
 }
 
 /// Fails if there are several names, which only `include` takes.
@@ -98,8 +119,9 @@ pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
     let name = one_name(eval(rt, fun, template)?)?;
     let parent = load::select(rt, &fun.ctx.engine, &name, fun.unit.name())??;
     let mut blocks = fun.ctx.blocks.borrow_mut();
+    rt.step(parent.ast.blocks.len() as u64)?;
     for block in &parent.ast.blocks {
-        rt.alloc(crate::rt::ENTRY)?;
+        rt.alloc(ENTRY)?;
         blocks
             .entry(block.name.clone())
             .or_default()
@@ -118,25 +140,30 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
         Err(missing) => return Err(missing.into()),
     };
     if node.with_context {
-        let ctx = Context::within(&fun.ctx, &unit, locals(fun, &node.visible));
-        return load::render(rt, &unit, &ctx, out);
+        let ctx = Context::within(rt, &fun.ctx, &unit, locals(rt, fun, &node.visible)?)?;
+        load::render(rt, &unit, &ctx, out)?;
+        Context::end(ctx, rt);
+        return Ok(());
     }
     let module = load::default_module(rt, &fun.ctx.engine, &unit)?;
     if let Value::Object(object) = &module
         && let Object::Module(module) = &**object
     {
         rt.output_fits(out.len().saturating_add(module.body.len()))?;
+        rt.printed(module.body.len())?;
         out.push_str(&module.body);
     }
     Ok(())
 }
 
-fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &[Name]) -> R<Value> {
+fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &Visible) -> R<Value> {
     let name = one_name(eval(rt, fun, template)?)?;
     let unit = load::select(rt, &fun.ctx.engine, &name, fun.unit.name())??;
     if with_context {
-        let ctx = Context::within(&fun.ctx, &unit, locals(fun, visible));
-        return load::module(rt, &unit, &ctx);
+        let ctx = Context::within(rt, &fun.ctx, &unit, locals(rt, fun, visible)?)?;
+        let module = load::module(rt, &unit, &ctx)?;
+        Context::end(ctx, rt);
+        return Ok(module);
     }
     load::default_module(rt, &fun.ctx.engine, &unit)
 }
@@ -145,7 +172,7 @@ pub(super) fn import(rt: &Rt, fun: &Rc<Fun>, node: &Import) -> R<()> {
     let module = imported(rt, fun, &node.template, node.with_context, &node.visible)?;
     fun.set(node.target.slot, module.clone());
     if node.toplevel {
-        fun.ctx.set(&node.target.id, module);
+        fun.ctx.set(rt, &node.target.id, module)?;
         fun.ctx.hide(&node.target.id);
     }
     Ok(())
@@ -171,7 +198,7 @@ pub(super) fn from_import(rt: &Rt, fun: &Rc<Fun>, node: &FromImport) -> R<()> {
         });
         fun.set(alias.slot, value.clone());
         if node.toplevel {
-            fun.ctx.set(&alias.id, value);
+            fun.ctx.set(rt, &alias.id, value)?;
             fun.ctx.hide(&alias.id);
         }
     }

@@ -11,15 +11,18 @@ use crate::{
 pub(crate) struct Unit {
     pub(crate) source: Rc<SourceText>,
     pub(crate) ast: Template,
+    /// The memory of the text and the syntax tree, in bytes.
+    pub(super) bytes: u64,
     /// The module for imports without context; set at the first import.
     pub(super) module: RefCell<Option<Value>>,
 }
 
 impl Unit {
-    pub(crate) fn new(name: Str, text: Str, ast: Template) -> Self {
+    pub(crate) fn new(name: Str, text: Str, ast: Template, bytes: u64) -> Self {
         Self {
             source: Rc::new(SourceText { name, text }),
             ast,
+            bytes,
             module: RefCell::default(),
         }
     }

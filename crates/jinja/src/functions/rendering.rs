@@ -30,21 +30,23 @@ pub(crate) fn render_text(cx: &Cx<'_>, text: &Value) -> R<Value> {
     let Some(text) = text.defined()?.as_str() else {
         return type_error(format!("Can't compile non template nodes: {}", text.type_name()));
     };
-    cx.rt.alloc(text.len().saturating_mul(8))?;
     let text = unify_newlines(text);
     cx.rt.nested(|| {
         let unit = load::parse(cx.rt, &cx.ctx.engine, STRING_NAME, &text)?;
-        render_unit(cx, &unit, Vec::new())
+        let rendered = render_unit(cx, &unit, Vec::new())?;
+        load::unload(cx.rt, unit);
+        Ok(rendered)
     })
 }
 
 fn render_unit(cx: &Cx<'_>, unit: &Rc<Unit>, vars: Vec<(Str, Value)>) -> R<Value> {
     let escapes = cx.rt.escapes.replace(false);
-    let ctx = Context::within(cx.ctx, unit, vars);
+    let ctx = Context::within(cx.rt, cx.ctx, unit, vars)?;
     let mut out = String::new();
     load::render(cx.rt, unit, &ctx, &mut out)?;
+    Context::end(ctx, cx.rt);
     cx.rt.escapes.set(escapes);
-    cx.rt.text(out)
+    cx.rt.captured(out).map(Value::Str)
 }
 
 pub(super) fn render(cx: &Cx<'_>, args: Args) -> R<Value> {

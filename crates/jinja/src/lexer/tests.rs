@@ -1,9 +1,13 @@
 //! Tokens of small templates.
 
+use tree::Budget;
+
 use super::*;
 
 fn kinds(source: &str) -> Vec<String> {
-    let tokens = tokens(source);
+    let meter = Meter::default();
+    meter.start(&Budget::default()).unwrap();
+    let tokens = tokens(source, &meter).unwrap();
     let describe = |token: &Token| match &token.kind {
         TokenKind::Data(text) => format!("{}:{text}", token.line),
         TokenKind::String(text) => format!("{}:{text}", token.line),

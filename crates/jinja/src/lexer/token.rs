@@ -1,8 +1,16 @@
 //! Tokens and syntax errors.
 
 use num_bigint::BigInt;
+use tree::Exceeded;
 
 use crate::value::Str;
+
+/// The memory of a token in bytes, without its text: a list that grows has up to twice the size of its items.
+pub(crate) const TOKEN: usize = 2 * size_of::<Token>();
+
+/// The memory that a token of the densest templates takes in the syntax tree and in the tables of its names, in bytes, without
+/// scopes and functions.
+const NODE: usize = 192;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
@@ -19,6 +27,25 @@ impl SyntaxError {
             message: message.into(),
             assertion: false,
         }
+    }
+}
+
+/// The reason why a template has no syntax tree.
+#[derive(Debug)]
+pub(crate) enum ParseError {
+    Syntax(SyntaxError),
+    Exceeded(Exceeded),
+}
+
+impl From<SyntaxError> for ParseError {
+    fn from(error: SyntaxError) -> Self {
+        Self::Syntax(error)
+    }
+}
+
+impl From<Exceeded> for ParseError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
     }
 }
 
@@ -39,6 +66,22 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
+    /// Returns the length of its text in bytes.
+    fn len(&self) -> usize {
+        match self {
+            Self::Data(text) | Self::Name(text) | Self::String(text) => text.len(),
+            Self::Integer(number) => usize::try_from(number.bits() / 8).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
+    /// Returns the memory of the token and of its part of the syntax tree, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        TOKEN
+            .saturating_add(NODE)
+            .saturating_add(self.len().saturating_mul(2))
+    }
+
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Data(_) => "template data / text".to_owned(),

@@ -65,9 +65,15 @@ fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("get_image", ["image", "latest_version"], 1)?;
     let image = args.value(0);
     if args.get(1).is_some_and(|version| !matches!(version, Value::None)) {
-        let mut messages = cx.rt.messages.borrow_mut();
-        if !messages.iter().any(|message| message == LATEST_VERSION) {
-            messages.push(LATEST_VERSION.to_owned());
+        cx.rt.step(cx.rt.messages.borrow().len() as u64 / 16)?;
+        let known = cx
+            .rt
+            .messages
+            .borrow()
+            .iter()
+            .any(|message| message == LATEST_VERSION);
+        if !known {
+            cx.rt.add_message(LATEST_VERSION.to_owned())?;
         }
     }
     let map: DictMap = [(Key::from("image"), image)].into_iter().collect();

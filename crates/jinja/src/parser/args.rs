@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::{ast::CallArgs, lexer::TokenKind};
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn call_args(&mut self) -> Parsed<CallArgs> {
         let line = self.line();
         self.expect_op("(")?;
@@ -39,6 +39,7 @@ impl Parser {
             args.double_star = Some(self.expression()?);
         } else if let (TokenKind::Name(key), TokenKind::Op("=")) = (self.current().clone(), self.ahead()) {
             ensure(self, args.double_star.is_none())?;
+            self.meter.step(args.kwargs.len() as u64 / 16)?;
             if args.kwargs.iter().any(|(known, _)| *known == key) {
                 return self.fail(format!("keyword argument repeated: {key}"));
             }

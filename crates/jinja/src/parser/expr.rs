@@ -14,7 +14,7 @@ fn expr(line: u32, kind: ExprKind) -> Expr {
     Expr { line, kind }
 }
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
         self.deeper(Self::conditional)
     }

@@ -2,12 +2,12 @@
 
 use super::{Parsed, Parser, is_word};
 use crate::{
-    ast::{FromImport, Import, Include, Name, StmtKind},
+    ast::{FromImport, Import, Include, Name, StmtKind, Visible},
     lexer::SyntaxError,
     value::Str,
 };
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn import_context(&mut self, default: bool) -> bool {
         let with = self.is_word("with");
         if (with || self.is_word("without")) && is_word(self.ahead(), "context") {
@@ -29,7 +29,7 @@ impl Parser {
             template,
             with_context: self.import_context(true),
             ignore_missing,
-            visible: Vec::new(),
+            visible: Visible::default(),
         })))
     }
 
@@ -42,7 +42,7 @@ impl Parser {
             target,
             with_context: self.import_context(false),
             toplevel: false,
-            visible: Vec::new(),
+            visible: Visible::default(),
         })))
     }
 
@@ -69,7 +69,7 @@ impl Parser {
                     "names starting with an underline can not be imported",
                 );
                 error.assertion = true;
-                return Err(error);
+                return Err(error.into());
             }
             let alias = if self.skip_word("as") {
                 self.target_name()?
@@ -90,7 +90,7 @@ impl Parser {
             names,
             with_context,
             toplevel: false,
-            visible: Vec::new(),
+            visible: Visible::default(),
         })))
     }
 }

@@ -6,12 +6,13 @@ use super::{Body, Parsed, Parser, name, quoted};
 use crate::{
     ast::{
         BlockUse, Expr, ExprKind, For, Macro, Name, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Track,
+        Visible,
     },
     lexer::{SyntaxError, TokenKind},
     value::{Str, Value},
 };
 
-impl Parser {
+impl Parser<'_> {
     /// Parses statements up to a closing tag, which is not consumed.
     pub(super) fn subparse(&mut self, ends: &'static [&'static str]) -> Parsed<Body> {
         if !ends.is_empty() {
@@ -52,7 +53,7 @@ impl Parser {
                     body.push(self.statement()?);
                     self.expect_kind(&TokenKind::BlockEnd)?;
                 }
-                TokenKind::Bad(error) => return Err(error),
+                TokenKind::Bad(error) => return Err(error.into()),
                 _ => {
                     flush(&mut body, &mut pieces, first);
                     return Ok(body);
@@ -70,12 +71,13 @@ impl Parser {
             TokenKind::Name(word) => Ok((body, word)),
             _ => {
                 self.ends.push(ends);
-                Err(self.unknown(None, self.line()))
+                Err(self.unknown(None, self.line()).into())
             }
         }
     }
 
     fn statement(&mut self) -> Parsed<Stmt> {
+        self.meter.step(1)?;
         let line = self.line();
         let TokenKind::Name(tag) = self.current().clone() else {
             return self.fail("tag name expected");
@@ -101,7 +103,7 @@ impl Parser {
             "continue" => Ok(StmtKind::Continue),
             _ => {
                 self.tags.pop();
-                return Err(self.unknown(Some(&tag), line));
+                return Err(self.unknown(Some(&tag), line).into());
             }
         }?;
         self.tags.pop();
@@ -294,7 +296,7 @@ impl Parser {
             required,
             toplevel: false,
             body,
-            visible: Vec::new(),
+            visible: Visible::default(),
         })))
     }
 
@@ -306,6 +308,7 @@ impl Parser {
                 self.expect_op(",")?;
             }
             let param = self.target_name()?;
+            self.meter.step(params.len() as u64 / 16)?;
             if params.iter().any(|known| known.id == param.id) {
                 return self.fail(format!(
                     "duplicate argument '{}' in function definition",

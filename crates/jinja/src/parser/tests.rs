@@ -1,7 +1,19 @@
 //! Tests of the grammar and of its errors.
 
-use super::parse;
-use crate::renderer::LANGUAGE;
+use tree::Budget;
+
+use super::{ParseError, Template};
+use crate::{lexer::SyntaxError, meter::Meter, renderer::LANGUAGE};
+
+/// Parses a template within the default limits.
+fn parse(source: &str) -> Result<Template, SyntaxError> {
+    let meter = Meter::default();
+    meter.start(&Budget::default()).unwrap();
+    super::parse(source, &LANGUAGE, &meter).map_err(|error| match error {
+        ParseError::Syntax(error) => error,
+        ParseError::Exceeded(exceeded) => panic!("{source:.100}: {exceeded}"),
+    })
+}
 
 #[test]
 fn errors_have_the_messages_and_lines_of_the_original() {
@@ -54,7 +66,7 @@ fn errors_have_the_messages_and_lines_of_the_original() {
             "block 'a' defined twice",
         ),
     ] {
-        let error = parse(source, &LANGUAGE).expect_err(source);
+        let error = parse(source).expect_err(source);
         assert_eq!((error.line, error.message.as_str()), (line, message), "{source}");
     }
 }
@@ -73,7 +85,7 @@ fn deep_nesting_is_refused() {
         "{% if 1 %}".repeat(5000),
         format!("{{% set {}a = 1 %}}", "(".repeat(5000)),
     ] {
-        let error = tree::on_deep_stack(|| parse(&source, &LANGUAGE).map(|_| ()))
+        let error = tree::on_deep_stack(|| parse(&source).map(|_| ()))
             .unwrap()
             .unwrap_err();
         assert!(error.message.contains("than"), "{}", error.message);

@@ -5,12 +5,11 @@ use std::rc::Rc;
 use super::{
     Frame, Resolved, Resolver, is_parameter,
     search::{children_mut, names_loop, scoped_block, sets_loop, target_names},
-    undeclared,
 };
 use crate::{
     ast::{
         Block, BlockUse, Expr, ExprKind, For, Macro, Name, Piece, Scope, SetBlock, Stmt, StmtKind, Target,
-        Track, TrackKind,
+        Track, TrackKind, Visible,
     },
     format::repr::quoted,
     lexer::SyntaxError,
@@ -23,6 +22,7 @@ impl Resolver<'_> {
     }
 
     fn statement(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
+        self.meter.step(self.lookup(frame.scope))?;
         let line = stmt.line;
         match &mut stmt.kind {
             StmtKind::Output(pieces) => {
@@ -76,10 +76,9 @@ impl Resolver<'_> {
             StmtKind::Block(node) => self.block(node, frame, line)?,
             StmtKind::Extends(expr) => {
                 if !frame.toplevel {
-                    return Err(SyntaxError::new(
-                        line,
-                        "cannot use extend from a non top-level scope",
-                    ));
+                    return Err(
+                        SyntaxError::new(line, "cannot use extend from a non top-level scope").into(),
+                    );
                 }
                 self.extends = true;
                 self.expr(expr, frame)?;
@@ -94,7 +93,7 @@ impl Resolver<'_> {
                     } else {
                         "'continue' not properly in loop"
                     };
-                    return Err(SyntaxError::new(line, word));
+                    return Err(SyntaxError::new(line, word).into());
                 }
             }
         }
@@ -103,9 +102,9 @@ impl Resolver<'_> {
 
     fn filter_block(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
         if let StmtKind::FilterBlock(filter, body, scope) = &mut stmt.kind {
-            let inner = self.inner(frame);
-            self.analyze(inner.scope, body);
-            self.loads_of(inner.scope, filter);
+            let inner = self.inner(frame)?;
+            self.analyze(inner.scope, body)?;
+            self.loads_of(inner.scope, filter)?;
             self.statements(body, inner)?;
             self.expr(filter, inner)?;
             *scope = self.scope(inner.scope);
@@ -115,11 +114,11 @@ impl Resolver<'_> {
 
     fn with(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
         if let StmtKind::With(pairs, body, scope) = &mut stmt.kind {
-            let inner = self.inner(frame);
+            let inner = self.inner(frame)?;
             for (target, _) in pairs.iter() {
                 self.declare_target(inner.scope, target);
             }
-            self.analyze(inner.scope, body);
+            self.analyze(inner.scope, body)?;
             for (target, value) in pairs {
                 self.expr(value, frame)?;
                 self.target(target, inner);
@@ -153,32 +152,28 @@ impl Resolver<'_> {
             _ => return Ok(()),
         };
         if with_context {
-            *visible = self.visible(frame);
+            *visible = self.visible(frame)?;
         }
         Ok(())
     }
 
     /// Opens a scope within the same function.
-    fn inner(&mut self, frame: Frame) -> Frame {
-        Frame {
-            scope: self.table.scope(Some(frame.scope), frame.func, 0),
+    fn inner(&mut self, frame: Frame) -> Resolved<Frame> {
+        Ok(Frame {
+            scope: self.open_scope(Some(frame.scope), frame.func, 0)?,
             toplevel: false,
             in_loop: false,
             in_block: false,
             soft: false,
             ..frame
-        }
+        })
     }
 
-    fn visible(&self, frame: Frame) -> Vec<Name> {
-        let visible = self.table.visible(frame.scope).into_iter();
-        visible
-            .map(|(id, slot)| Name {
-                id,
-                slot: self.table.seen_from(frame.func, slot),
-                parameter: false,
-            })
-            .collect()
+    fn visible(&mut self, frame: Frame) -> Resolved<Visible> {
+        Ok(Visible {
+            scope: self.table.visible(frame.scope, self.meter)?,
+            depth: self.table.depth(frame.func),
+        })
     }
 
     fn name(&mut self, name: &mut Name, frame: Frame) {
@@ -199,15 +194,17 @@ impl Resolver<'_> {
     }
 
     fn expr(&mut self, expr: &mut Expr, frame: Frame) -> Resolved<()> {
+        let lookup = self.lookup(frame.scope);
         let mut left = vec![(expr, frame.soft)];
         while let Some((node, mut soft)) = left.pop() {
+            self.meter.step(lookup)?;
             match &mut node.kind {
                 ExprKind::Name(name) => self.name(name, frame),
                 ExprKind::Filter(filter) if !soft && !self.vocabulary.has_filter(&filter.name) => {
-                    return Err(missing(node.line, "filter", &filter.name));
+                    return Err(missing(node.line, "filter", &filter.name).into());
                 }
                 ExprKind::Test(test) if !soft && !self.vocabulary.has_test(&test.name) => {
-                    return Err(missing(node.line, "test", &test.name));
+                    return Err(missing(node.line, "test", &test.name).into());
                 }
                 ExprKind::Cond(_) => soft = true,
                 ExprKind::Call(call) => {
@@ -224,20 +221,20 @@ impl Resolver<'_> {
     fn for_loop(&mut self, node: &mut For, frame: Frame, line: u32) -> Resolved<()> {
         if names_loop(&node.target) || sets_loop(&node.body) {
             let message = "Can't assign to special loop variable in for-loop";
-            return Err(SyntaxError::new(line, message));
+            return Err(SyntaxError::new(line, message).into());
         }
         self.expr(&mut node.iter, frame)?;
         let func = if node.recursive {
-            self.table.function(Some(frame.func))
+            self.function(Some(frame.func))?
         } else {
             frame.func
         };
         let outer = Frame { func, ..frame };
-        let mut body = self.inner(outer);
+        let mut body = self.inner(outer)?;
         body.in_loop = true;
         body.can_break = true;
         let mut uses_loop =
-            node.recursive || !undeclared(&node.body, &["loop"]).is_empty() || scoped_block(&node.body);
+            node.recursive || !self.undeclared(&node.body, &["loop"])?.is_empty() || scoped_block(&node.body);
         if let Some(test) = &node.test {
             super::walk(test, &mut |part| {
                 uses_loop |= matches!(&part.kind, ExprKind::Name(name) if &*name.id == "loop");
@@ -247,12 +244,12 @@ impl Resolver<'_> {
             node.loop_slot = Some(self.table.declare(body.scope, &"loop".into()).slot);
         }
         self.declare_target(body.scope, &node.target);
-        self.analyze(body.scope, &node.body);
+        self.analyze(body.scope, &node.body)?;
         self.target(&mut node.target, body);
         self.statements(&mut node.body, body)?;
         if let (Some(test), Some(target)) = (&mut node.test, &mut node.test_target) {
             let kind = self.table.kind();
-            let scope = self.table.scope(Some(frame.scope), func, kind);
+            let scope = self.open_scope(Some(frame.scope), func, kind)?;
             let inner = Frame {
                 scope,
                 toplevel: false,
@@ -262,14 +259,14 @@ impl Resolver<'_> {
                 ..outer
             };
             self.declare_target(scope, target);
-            self.loads_of(scope, test);
+            self.loads_of(scope, test)?;
             self.target(target, inner);
             self.expr(test, inner)?;
             node.test_scope = self.scope(scope);
         }
-        let mut last = self.inner(outer);
+        let mut last = self.inner(outer)?;
         last.can_break = frame.can_break && !node.recursive;
-        self.analyze(last.scope, &node.otherwise);
+        self.analyze(last.scope, &node.otherwise)?;
         self.statements(&mut node.otherwise, last)?;
         node.else_scope = self.scope(last.scope);
         node.scope = self.scope(body.scope);
@@ -278,8 +275,8 @@ impl Resolver<'_> {
     }
 
     fn make_macro(&mut self, made: &mut Macro, frame: Frame) -> Resolved<()> {
-        let func = self.table.function(Some(frame.func));
-        let scope = self.table.scope(Some(frame.scope), func, 0);
+        let func = self.function(Some(frame.func))?;
+        let scope = self.open_scope(Some(frame.scope), func, 0)?;
         let inner = Frame {
             scope,
             func,
@@ -293,9 +290,9 @@ impl Resolver<'_> {
             self.table.declare(scope, &param.id);
         }
         for default in &made.defaults {
-            self.loads_of(scope, default);
+            self.loads_of(scope, default)?;
         }
-        let used = undeclared(&made.body, &["caller", "kwargs", "varargs"]);
+        let used = self.undeclared(&made.body, &["caller", "kwargs", "varargs"])?;
         let position = |name: &str| made.params.iter().position(|param| &*param.id == name);
         let special = |resolver: &mut Self, name: &'static str| {
             let wanted = used.contains(&name) && position(name).is_none();
@@ -308,12 +305,12 @@ impl Resolver<'_> {
             if at < made.params.len() - made.defaults.len() {
                 let message = "When defining macros or call blocks the special \"caller\" argument must be omitted or be \
                                given a default.";
-                return Err(SyntaxError::new(made.line, message));
+                return Err(SyntaxError::new(made.line, message).into());
             }
             made.explicit_caller = true;
         }
         made.uses_caller = used.contains(&"caller");
-        self.analyze(scope, &made.body);
+        self.analyze(scope, &made.body)?;
         for param in &mut made.params {
             self.name(param, inner);
         }
@@ -327,10 +324,10 @@ impl Resolver<'_> {
     }
 
     fn set_block(&mut self, node: &mut SetBlock, frame: Frame) -> Resolved<()> {
-        let inner = self.inner(frame);
-        self.analyze(inner.scope, &node.body);
+        let inner = self.inner(frame)?;
+        self.analyze(inner.scope, &node.body)?;
         if let Some(filter) = &node.filter {
-            self.loads_of(inner.scope, filter);
+            self.loads_of(inner.scope, filter)?;
         }
         self.statements(&mut node.body, inner)?;
         self.target(&mut node.target, frame);
@@ -344,10 +341,10 @@ impl Resolver<'_> {
 
     /// The flag and the body are in a scope of their own.
     fn autoescape(&mut self, stmt: &mut Stmt, frame: Frame) -> Resolved<()> {
-        let inner = self.inner(frame);
+        let inner = self.inner(frame)?;
         if let StmtKind::AutoEscape(flag, body) = &mut stmt.kind {
-            self.loads_of(inner.scope, flag);
-            self.analyze(inner.scope, body);
+            self.loads_of(inner.scope, flag)?;
+            self.analyze(inner.scope, body)?;
             self.expr(flag, inner)?;
             self.statements(body, inner)?;
         }
@@ -362,26 +359,27 @@ impl Resolver<'_> {
     fn block(&mut self, node: &mut BlockUse, frame: Frame, line: u32) -> Resolved<()> {
         node.toplevel = frame.toplevel;
         if node.scoped {
-            node.visible = self.visible(frame);
+            node.visible = self.visible(frame)?;
         }
-        if self.blocks.iter().any(|block| block.name == node.name) {
+        if !self.block_names.insert(node.name.clone()) {
             let message = format!("block {} defined twice", quoted(&node.name));
-            return Err(SyntaxError {
+            let error = SyntaxError {
                 assertion: true,
                 ..SyntaxError::new(line, message)
-            });
+            };
+            return Err(error.into());
         }
         let mut body = std::mem::take(&mut node.body);
-        let func = self.table.function(None);
-        let scope = self.table.scope(None, func, 0);
-        let used = undeclared(&body, &["self", "super"]);
+        let func = self.function(None)?;
+        let scope = self.open_scope(None, func, 0)?;
+        let used = self.undeclared(&body, &["self", "super"])?;
         let own = used
             .contains(&"self")
             .then(|| self.table.declare(scope, &"self".into()).slot);
         let parent = used
             .contains(&"super")
             .then(|| self.table.declare(scope, &"super".into()).slot);
-        self.analyze(scope, &body);
+        self.analyze(scope, &body)?;
         let index = self.blocks.len();
         self.blocks.push(Rc::new(Block {
             name: node.name.clone(),

@@ -1,8 +1,17 @@
 //! The names of all scopes of a template.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
-use crate::{ast::Slot, value::Str};
+use tree::Exceeded;
+
+use crate::{
+    ast::{Slot, VisibleScope, VisibleVariable},
+    meter::Meter,
+    value::Str,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
@@ -30,6 +39,8 @@ struct ScopeNames {
     loads: HashMap<Id, LoadKind>,
     stores: Vec<Str>,
     stored: HashSet<Str>,
+    /// The stores as statements see them, if there were no other ones since then.
+    visible: Option<Rc<VisibleScope>>,
 }
 
 #[derive(Debug, Default)]
@@ -87,11 +98,20 @@ impl Table {
         self.scopes.get(scope).map_or(0, |scope| scope.func)
     }
 
+    /// Returns the number of outer scopes.
+    pub(super) fn nesting(&self, scope: usize) -> u64 {
+        self.scopes.get(scope).map_or(0, |scope| u64::from(scope.level.0))
+    }
+
+    /// Returns the number of outer functions.
+    pub(super) fn depth(&self, func: usize) -> u16 {
+        self.funcs.get(func).map_or(0, |func| func.depth)
+    }
+
     /// Returns a slot as another function reaches it.
     pub(super) fn seen_from(&self, func: usize, id: Id) -> Slot {
-        let depth = |func: usize| self.funcs.get(func).map_or(0, |func| func.depth);
         Slot {
-            out: depth(func).saturating_sub(depth(id.func)),
+            out: self.depth(func).saturating_sub(self.depth(id.func)),
             at: id.slot,
         }
     }
@@ -158,6 +178,7 @@ impl Table {
             && names.stored.insert(name.clone())
         {
             names.stores.push(name.clone());
+            names.visible = None;
         }
     }
 
@@ -208,17 +229,52 @@ impl Table {
         }
     }
 
-    /// Returns all names that are set here or in outer scopes.
-    pub(super) fn visible(&self, scope: usize) -> Vec<(Str, Id)> {
-        let mut seen = HashSet::new();
-        let mut visible = Vec::new();
-        for names in self.ancestors(scope) {
-            for name in &names.stores {
-                if seen.insert(name.clone()) {
-                    visible.extend(self.find(scope, name).map(|id| (name.clone(), id)));
-                }
+    /// Returns all names that are set here or in outer scopes. The names of a scope are listed once for all its statements.
+    pub(super) fn visible(
+        &mut self,
+        scope: usize,
+        meter: &Meter,
+    ) -> Result<Option<Rc<VisibleScope>>, Exceeded> {
+        let mut missing = Vec::new();
+        let (mut next, mut outer) = (Some(scope), None);
+        while let Some(names) = next.and_then(|scope| self.scopes.get(scope)) {
+            meter.step(1)?;
+            // Stores of a scope are never added after the statements of an inner one.
+            if let Some(known) = &names.visible {
+                outer = Some(known.clone());
+                break;
             }
+            missing.extend(next);
+            next = names.parent;
         }
-        visible
+        for scope in missing.into_iter().rev() {
+            let stored = self.scopes.get(scope).map_or(0, |names| names.stores.len());
+            meter.step(stored as u64)?;
+            meter.alloc((stored + 1) as u64 * size_of::<VisibleVariable>() as u64)?;
+            let made = Rc::new(VisibleScope {
+                variables: self.variables(scope),
+                outer: outer.take(),
+            });
+            if let Some(names) = self.scopes.get_mut(scope) {
+                names.visible = Some(made.clone());
+            }
+            outer = Some(made);
+        }
+        Ok(outer)
+    }
+
+    fn variables(&self, scope: usize) -> Vec<VisibleVariable> {
+        let Some(names) = self.scopes.get(scope) else {
+            return Vec::new();
+        };
+        let variable = |name: &Str| {
+            let id = names.refs.get(name)?;
+            Some(VisibleVariable {
+                name: name.clone(),
+                depth: self.depth(id.func),
+                at: id.slot,
+            })
+        };
+        names.stores.iter().filter_map(variable).collect()
     }
 }
