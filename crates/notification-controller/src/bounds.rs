@@ -119,7 +119,7 @@ fn fuzz_templates_at_the_limits() {
     fuzz::run("limits of templates", |random| {
         let text = long(random, TEMPLATES, template::LONGEST);
         random.note("template", &text);
-        let _ = template::syntax_error(&text, &go_on);
+        let _ = template::syntax_error(&text, "ns", &go_on);
     });
 }
 

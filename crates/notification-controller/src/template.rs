@@ -11,7 +11,7 @@ use jinja::{Renderer, Vars};
 use kube::ResourceExt as _;
 use limits::compute;
 use serde_json::json;
-use tree::{Budget, Limits, Mem};
+use tree::{Budget, Exceeded, Limits, Mem};
 use yaml::Map;
 
 /// Maximum length of a template, in bytes.
@@ -34,7 +34,7 @@ pub(crate) enum TemplateError {
     /// The message is empty.
     #[error("annotation weir.io/message-template: the message is empty")]
     Empty,
-    /// No thread or no stack is available.
+    /// No thread, no stack or no memory is available.
     #[error("the template of the message can't be rendered now")]
     Busy,
 }
@@ -45,7 +45,7 @@ pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<S
     let (namespace, name) = (alert.namespace().unwrap_or_default(), alert.name_any());
     let (text, owner, event) = (text.to_owned(), namespace.clone(), event.clone());
     let rendering = compute(&namespace, move |cancelled| {
-        render_now(&text, &variables(&owner, &name, &event), cancelled)
+        render_now(&text, &owner, &variables(&owner, &name, &event), cancelled)
     });
     let rendered = rendering.await.unwrap_or(Err(TemplateError::Busy))?;
     let message = rendered.trim_end();
@@ -62,14 +62,16 @@ pub(crate) async fn mistake(namespace: &str, text: &str) -> Option<String> {
         return Some(format!("it is longer than {LONGEST} bytes"));
     }
     let text = text.to_owned();
-    let found = compute(namespace, move |cancelled| syntax_error(&text, cancelled));
+    let owner = namespace.to_owned();
+    let found = compute(namespace, move |cancelled| syntax_error(&text, &owner, cancelled));
     found.await.flatten()
 }
 
-pub(crate) fn syntax_error(text: &str, cancelled: &Arc<AtomicBool>) -> Option<String> {
+pub(crate) fn syntax_error(text: &str, namespace: &str, cancelled: &Arc<AtomicBool>) -> Option<String> {
     // Events of other objects may have fields that this one lacks: only syntax errors count.
     match run(
         text,
+        namespace,
         &variables("namespace", "name", &Event::default()),
         cancelled,
     ) {
@@ -88,8 +90,17 @@ fn variables(namespace: &str, name: &str, event: &Event) -> Vars {
     }
 }
 
-fn render_now(text: &str, vars: &Vars, cancelled: &Arc<AtomicBool>) -> Result<String, TemplateError> {
-    match run(text, vars, cancelled) {
+fn render_now(
+    text: &str,
+    namespace: &str,
+    vars: &Vars,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<String, TemplateError> {
+    match run(text, namespace, vars, cancelled) {
+        Ok(Err(jinja::Error::Budget {
+            source: Exceeded::Busy,
+            ..
+        })) => Err(TemplateError::Busy),
         Ok(rendered) => rendered.map_err(|error| TemplateError::Failed(one_line(&error))),
         Err(_) => Err(TemplateError::Busy),
     }
@@ -97,6 +108,7 @@ fn render_now(text: &str, vars: &Vars, cancelled: &Arc<AtomicBool>) -> Result<St
 
 fn run(
     text: &str,
+    namespace: &str,
     vars: &Vars,
     cancelled: &Arc<AtomicBool>,
 ) -> std::io::Result<Result<String, jinja::Error>> {
@@ -109,6 +121,7 @@ fn run(
     let budget = Budget::new(limits)
         .with_timeout(TIME)
         .with_cancellation(Arc::clone(cancelled));
+    let budget = limits::from_process_memory(budget, namespace);
     tree::on_deep_stack(|| {
         let mut renderer = Renderer::new(Arc::new(Mem::default()), &[], vars);
         renderer.render_str(text, &budget)
@@ -219,7 +232,12 @@ mod tests {
     fn cancelled_templates_end_at_once() {
         let cancelled = Arc::new(AtomicBool::new(true));
         let vars = variables("ns", "a", &event());
-        let error = render_now("{% for i in range(100000) %}{% endfor %}", &vars, &cancelled);
+        let error = render_now(
+            "{% for i in range(100000) %}{% endfor %}",
+            "ns",
+            &vars,
+            &cancelled,
+        );
         assert!(matches!(error, Err(TemplateError::Failed(_))), "{error:?}");
     }
 }
