@@ -10,7 +10,10 @@ use yaml::{
     read::{Build, Opened},
 };
 
-use crate::{IntKind, Value, template::FunctionError};
+use crate::{
+    IntKind, Value,
+    template::{FormatError, FunctionError},
+};
 
 /// The maximum depth of nested values: a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
@@ -21,12 +24,15 @@ pub enum ConvertError {
     TooDeep,
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
+    #[error(transparent)]
+    Format(#[from] FormatError),
 }
 
 impl From<ConvertError> for FunctionError {
     fn from(error: ConvertError) -> Self {
         match error {
             ConvertError::Exceeded(error) => error.into(),
+            ConvertError::Format(error) => error.into(),
             error @ ConvertError::TooDeep => Self::Failed(error.to_string()),
         }
     }
@@ -222,8 +228,11 @@ impl<'b> Conversion<'b> {
                     let members = members.into_iter().map(member);
                     members.collect::<Result<yaml::Map, ConvertError>>()?.into()
                 }
-                (None, Value::Object(other)) if Rc::ptr_eq(&other, object) => other.print().into(),
-                (None, data) => self.plain(&data, depth + 1)?,
+                (None, Some(data)) => self.plain(&data, depth + 1)?,
+                (None, None) => {
+                    let text = object.print(self.budget)?;
+                    self.plain(&Value::string(text), depth + 1)?
+                }
             },
         })
     }

@@ -26,6 +26,7 @@ mod types;
 pub use error::{Error, FunctionError};
 pub use executor::Executor;
 pub(crate) use executor::{weight, without_no_value};
+pub(crate) use format::printed;
 pub use format::{FormatError, print, printf};
 pub use functions::Functions;
 pub use parse::ParseBuffers;

@@ -7,8 +7,8 @@ use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
 use tree::Budget;
 
-use crate::template::FunctionError;
 use crate::template::Signature;
+use crate::template::{FormatError, FunctionError};
 
 /// A list; it is copied to be changed.
 pub type List = Rc<Vec<Value>>;
@@ -110,12 +110,11 @@ pub trait Object: fmt::Debug {
         None
     }
 
-    /// Returns the plain data that `toYaml` and `toJson` print.
-    fn data(&self) -> Value {
-        match (self.as_dict(), self.as_list()) {
-            (Some(map), _) => Value::Dict(map),
-            (None, Some(items)) => Value::List(items),
-            (None, None) => Value::string(self.print()),
+    /// Returns the plain data that `toYaml` and `toJson` print; `None` if it is the string of [`Object::print`].
+    fn data(&self) -> Option<Value> {
+        match self.as_dict() {
+            Some(map) => Some(Value::Dict(map)),
+            None => self.as_list().map(Value::List),
         }
     }
 
@@ -129,12 +128,12 @@ pub trait Object: fmt::Debug {
         None
     }
 
-    /// Formats the object as `{{ . }}` does.
-    fn print(&self) -> String;
+    /// Formats the object as `{{ . }}` does. Fails if a limit of the budget is reached.
+    fn print(&self, budget: &Budget) -> Result<String, FormatError>;
 
-    /// Formats the object as an argument of functions, which don't call `String` of pointers.
-    fn print_as_argument(&self) -> String {
-        self.print()
+    /// Formats the object as an argument of functions, which don't call `String` of pointers. Fails as [`Object::print`].
+    fn print_as_argument(&self, budget: &Budget) -> Result<String, FormatError> {
+        self.print(budget)
     }
 
     /// Returns true if `if` considers the object true.

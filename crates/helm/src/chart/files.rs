@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tree::Budget;
 
 use super::{File, glob::files_pattern};
-use crate::template::FunctionError;
+use crate::template::{FormatError, FunctionError};
 use crate::{
     Dict, HelmVersion, Object, Value, sigs_yaml,
     template::{Signature, Type},
@@ -15,6 +15,9 @@ use crate::{
 
 /// The cost in steps of reading a character of a pattern.
 const PATTERN_STEPS: usize = 200;
+
+/// The length of a printed byte with the space before it.
+const LONGEST_BYTE: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -177,13 +180,25 @@ impl Object for Files {
         false
     }
 
-    fn print(&self) -> String {
-        let entry = |(name, data): (&Rc<str>, &Bytes)| {
-            let bytes: Vec<String> = data.iter().map(u8::to_string).collect();
-            format!("{name}:[{}]", bytes.join(" "))
-        };
-        let entries: Vec<String> = self.files.iter().map(entry).collect();
-        format!("map[{}]", entries.join(" "))
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        let mut out = "map[".to_owned();
+        for (index, (name, data)) in self.files.iter().enumerate() {
+            budget.step(data.len() as u64 / 16 + 1)?;
+            let most = data.len().saturating_mul(LONGEST_BYTE).saturating_add(name.len());
+            if out.len().saturating_add(most) as u64 > budget.limits().bytes {
+                return Err(FormatError::TooLong);
+            }
+            out.push_str(if index > 0 { " " } else { "" });
+            out.push_str(name);
+            out.push_str(":[");
+            for (at, byte) in data.iter().enumerate() {
+                out.push_str(if at > 0 { " " } else { "" });
+                out.push_str(&byte.to_string());
+            }
+            out.push(']');
+        }
+        out.push(']');
+        Ok(out)
     }
 
     fn truth(&self) -> bool {

@@ -304,7 +304,10 @@ fn files_methods_return_contents() {
         call("Lines", "empty"),
         r#"Err(Failed("runtime error: index out of range [-1]"))"#
     );
-    assert_eq!(files.print(), "map[d/a:[49 10 10 50 10] empty:[]]");
+    assert_eq!(
+        files.print(&Budget::default()).as_deref(),
+        Ok("map[d/a:[49 10 10 50 10] empty:[]]")
+    );
     assert!(files.call("Nope", &[]).is_none());
 }
 

@@ -38,7 +38,7 @@ pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, Fu
             Ok(text.to_string())
         }
         Value::Bytes(bytes) => Ok(go::bytes::to_string(bytes)),
-        Value::Object(object) => Ok(object.print_as_argument()),
+        Value::Object(object) => Ok(object.print_as_argument(context.budget)?),
         other => Ok(template::print(std::slice::from_ref(other), context.budget)?),
     }
 }

@@ -6,6 +6,7 @@ use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyUsagePurpose, SanType, SerialNumber,
 };
+use tree::Budget;
 
 use super::{
     arguments::{any, int, list, text},
@@ -14,7 +15,7 @@ use super::{
     keys::{Key, decode_pem, encode_pem},
     table::{Answer, Entry, fixed},
 };
-use crate::template::FunctionError;
+use crate::template::{FormatError, FunctionError};
 use crate::{Object, Value, template::Type};
 
 const CERTIFICATE: Type = Type::Object("sprig.certificate");
@@ -91,15 +92,15 @@ impl Object for Certificate {
         Some(self)
     }
 
-    fn data(&self) -> Value {
-        Value::dict([
+    fn data(&self) -> Option<Value> {
+        Some(Value::dict([
             ("Cert", Value::string(self.cert.as_str())),
             ("Key", Value::string(self.key.as_str())),
-        ])
+        ]))
     }
 
-    fn print(&self) -> String {
-        format!("{{{} {}}}", self.cert, self.key)
+    fn print(&self, _: &Budget) -> Result<String, FormatError> {
+        Ok(format!("{{{} {}}}", self.cert, self.key))
     }
 }
 

@@ -158,18 +158,18 @@ const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
 
 fn from_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = read_yaml(context, text(arguments, 0))?;
-    Ok(json::wanted(found, DECODING, true).unwrap_or_else(error_map))
+    Ok(json::wanted(found, DECODING, true, context.budget).unwrap_or_else(error_map))
 }
 
 fn from_yaml_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = read_yaml(context, text(arguments, 0))?;
-    Ok(json::wanted(found, DECODING, false)
+    Ok(json::wanted(found, DECODING, false, context.budget)
         .unwrap_or_else(|error| Value::list(vec![Value::string(error.into_message())])))
 }
 
 fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = json::read(&context.meter, text(arguments, 0));
-    let found = found.and_then(|found| json::wanted(found, "", true));
+    let found = found.and_then(|found| json::wanted(found, "", true, context.budget));
     found.or_else(|error| error_as_value(error, error_map))
 }
 
@@ -178,7 +178,7 @@ fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(found, Ok(Value::Nil)) {
         return Ok(Value::nil_list());
     }
-    let found = found.and_then(|found| json::wanted(found, "", false));
+    let found = found.and_then(|found| json::wanted(found, "", false, context.budget));
     found.or_else(|error| {
         error_as_value(error, |error| {
             Value::list(vec![Value::string(error.into_message())])

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use tree::Budget;
+
 use super::{
     arguments::{any, dict, rest, text},
     cast,
@@ -9,7 +11,7 @@ use super::{
     equal, merge,
     table::{Answer, Entry, fixed, variadic},
 };
-use crate::template::FunctionError;
+use crate::template::{FormatError, FunctionError};
 use crate::{
     Dict, Object, Value,
     template::{Type, type_name},
@@ -69,7 +71,8 @@ impl Object for StringMap {
         false
     }
 
-    fn print(&self) -> String {
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        budget.step(self.0.borrow().len() as u64)?;
         let text = |value: &Value| {
             if let Value::String(text) = value {
                 text.to_string()
@@ -83,7 +86,7 @@ impl Object for StringMap {
             .iter()
             .map(|(key, value)| format!("{key}:{}", text(value)))
             .collect();
-        format!("map[{}]", entries.join(" "))
+        Ok(format!("map[{}]", entries.join(" ")))
     }
 
     fn truth(&self) -> bool {

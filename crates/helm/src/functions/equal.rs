@@ -84,7 +84,7 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
                     same(context, &Value::Dict(left), &Value::Dict(right), depth + 1)?
                 }
                 _ => {
-                    let (one, other) = (one.print(), other.print());
+                    let (one, other) = (one.print(context.budget)?, other.print(context.budget)?);
                     context.text(one.len())?;
                     one == other
                 }

@@ -2,7 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::{Object, Value, template::FunctionError};
+use tree::Budget;
+
+use crate::{
+    Object, Value,
+    template::{FormatError, FunctionError, printed},
+};
 
 /// The message, or `None` for a nil error, which is printed as `<nil>`.
 #[derive(Debug)]
@@ -38,15 +43,15 @@ impl Object for ErrorValue {
         Some(Ok(Value::string(message.as_str())))
     }
 
-    fn data(&self) -> Value {
-        match self.0 {
+    fn data(&self) -> Option<Value> {
+        Some(match self.0 {
             Some(_) => Value::dict::<&str>([]),
             None => Value::Nil,
-        }
+        })
     }
 
-    fn print(&self) -> String {
-        self.0.clone().unwrap_or_else(|| "<nil>".to_owned())
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        printed(self.0.as_deref().unwrap_or("<nil>"), budget)
     }
 
     fn truth(&self) -> bool {

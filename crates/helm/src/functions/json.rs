@@ -7,7 +7,7 @@ use tree::Budget;
 use super::context::Meter;
 use crate::{
     Dict, Object, Value,
-    template::{FunctionError, kind_name, weight},
+    template::{FormatError, FunctionError, kind_name, printed, weight},
 };
 
 pub(super) use read::read;
@@ -32,19 +32,19 @@ impl Object for Failed {
         None
     }
 
-    fn print(&self) -> String {
-        self.0.clone()
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        printed(&self.0, budget)
     }
 }
 
 /// Returns the map, or the list unless `map` is set; null counts as an empty one.
-pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, FunctionError> {
+pub(super) fn wanted(found: Value, prefix: &str, map: bool, budget: &Budget) -> Result<Value, FunctionError> {
     let name = match &found {
         Value::Nil if map => return Ok(Value::dict::<&str>([])),
         Value::Nil => return Ok(Value::list(Vec::new())),
         Value::Dict(_) if map => return Ok(found),
         Value::List(_) if !map => return Ok(found),
-        Value::Object(failed) => return Err(failed.print().into()),
+        Value::Object(failed) => return Err(failed.print(budget)?.into()),
         Value::Dict(_) => "object",
         Value::List(_) => "array",
         Value::Float(_) => "number",
@@ -105,7 +105,7 @@ fn write(out: &mut String, value: &yaml::Value, depth: usize) {
 
 /// Parses JSON, whose numbers are floats.
 pub(crate) fn read_json(text: &str, budget: &Budget) -> Result<Value, FunctionError> {
-    read(&Meter::new(budget, weight::limit(budget)), text)
+    read(&Meter::new(budget, weight::limit(budget), 0), text)
 }
 
 /// Returns Go's error for a string that is not JSON; `None` if it is.

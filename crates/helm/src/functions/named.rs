@@ -2,7 +2,9 @@
 
 use std::{any::Any, rc::Rc};
 
-use crate::template::{DURATION, FunctionError, Signature, Type};
+use tree::Budget;
+
+use crate::template::{DURATION, FormatError, FunctionError, Signature, Type, printed};
 use crate::{Object, Value};
 
 const NONE: Signature = Signature::fixed(&[]);
@@ -107,12 +109,12 @@ impl Object for Named {
         Some(self)
     }
 
-    fn data(&self) -> Value {
-        Value::int64(self.number)
+    fn data(&self) -> Option<Value> {
+        Some(Value::int64(self.number))
     }
 
-    fn print(&self) -> String {
-        self.text.clone()
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        printed(&self.text, budget)
     }
 
     fn truth(&self) -> bool {

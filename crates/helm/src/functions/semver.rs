@@ -2,6 +2,7 @@
 
 use std::{any::Any, borrow::Cow, cell::RefCell, rc::Rc};
 
+use tree::Budget;
 use versions::{Constraint, Version, VersionError};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     Object, Value,
-    template::{FunctionError, Signature, Type},
+    template::{FormatError, FunctionError, Signature, Type},
 };
 
 pub(super) const TABLE: &[Entry] = &[
@@ -214,7 +215,7 @@ impl Object for Semver {
         Some(self)
     }
 
-    fn print(&self) -> String {
-        self.version.borrow().to_string()
+    fn print(&self, _: &Budget) -> Result<String, FormatError> {
+        Ok(self.version.borrow().to_string())
     }
 }

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
+use tree::Budget;
+
 use super::{
     Options,
     records::{Field, Record, field},
 };
-use crate::template::FunctionError;
+use crate::template::{FormatError, FunctionError};
 use crate::{
     Error, HelmVersion, List, Object, Value,
     template::{Signature, Type},
@@ -310,13 +312,14 @@ impl Object for VersionSet {
         Some(self.versions.clone())
     }
 
-    fn print(&self) -> String {
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        budget.step(self.versions.len() as u64)?;
         let text = |value: &Value| match value {
             Value::String(text) => text.to_string(),
             _ => String::new(),
         };
         let items: Vec<String> = self.versions.iter().map(text).collect();
-        format!("[{}]", items.join(" "))
+        Ok(format!("[{}]", items.join(" ")))
     }
 
     fn truth(&self) -> bool {

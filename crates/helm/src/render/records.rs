@@ -9,7 +9,7 @@ use crate::{
     Dict, HelmVersion, List, Object, Value,
     chart::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency},
     functions::ErrorValue,
-    template::{FunctionError, Signature, truth},
+    template::{FormatError, FunctionError, Signature, printed, truth},
 };
 
 #[derive(Debug, Clone)]
@@ -88,18 +88,14 @@ impl Object for Values {
         Some(self.0.clone())
     }
 
-    fn print(&self) -> String {
-        print_map(&self.0)
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        let map = Value::Dict(self.0.clone());
+        crate::template::print(std::slice::from_ref(&map), budget)
     }
 
     fn truth(&self) -> bool {
         !self.0.borrow().is_empty()
     }
-}
-
-fn print_map(map: &Dict) -> String {
-    let map = Value::Dict(map.clone());
-    crate::template::print(std::slice::from_ref(&map), &Budget::default()).unwrap_or_default()
 }
 
 #[derive(Debug, Clone)]
@@ -186,12 +182,12 @@ impl Object for Record {
         Some(visible.filter_map(member).collect())
     }
 
-    fn print(&self) -> String {
-        self.text.clone()
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
+        printed(&self.text, budget)
     }
 
-    fn print_as_argument(&self) -> String {
-        self.argument.as_ref().unwrap_or(&self.text).clone()
+    fn print_as_argument(&self, budget: &Budget) -> Result<String, FormatError> {
+        printed(self.argument.as_ref().unwrap_or(&self.text), budget)
     }
 }
 
@@ -242,16 +238,16 @@ impl Object for Typed {
         (!self.is_map).then(|| self.value.as_list().unwrap_or_default())
     }
 
-    fn data(&self) -> Value {
-        self.value.clone()
+    fn data(&self) -> Option<Value> {
+        Some(self.value.clone())
     }
 
-    fn print(&self) -> String {
+    fn print(&self, budget: &Budget) -> Result<String, FormatError> {
         let plain = match (self.as_dict(), self.as_list()) {
             (Some(map), _) => Value::Dict(map),
             (None, items) => Value::List(items.unwrap_or_default()),
         };
-        crate::template::print(&[plain], &Budget::default()).unwrap_or_default()
+        crate::template::print(&[plain], budget)
     }
 
     fn truth(&self) -> bool {

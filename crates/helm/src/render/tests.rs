@@ -394,3 +394,36 @@ fn kube_version_parses_two_numbers() {
         assert!(KubeVersion::parse(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn objects_are_printed_within_the_budget() {
+    let nested =
+        "{{ $x := list }}{{ range until 24 }}{{ $x = list $x $x }}{{ end }}{{ $_ := set .Values \"a\" $x }}";
+    let other =
+        "{{ $o := deepCopy (dict) }}{{ $y := list }}{{ range until 24 }}{{ $y = list $y $y }}{{ end }}";
+    for used in [
+        "{{ print .Values }}",
+        "{{ .Values }}",
+        "{{ quote .Values }}",
+        "{{ printf \"%d\" .Values }}",
+        "{{ eq (print .Values) \"\" }}",
+        "{{ deepEqual .Values (.Values.AsMap | merge (dict \"a\" $y)) }}{{ deepEqual .Values.a $y }}",
+    ] {
+        let text = format!("{nested}{other}{used}");
+        let files = [META, ("templates/x.yaml", text.as_str())];
+        let tree = Mem::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap();
+        let mut options = Options::new("demo", &Still);
+        options.helm_version = HelmVersion::V3;
+        let budget = Budget::new(tree::Limits {
+            steps: 1_000_000,
+            ..tree::Limits::default()
+        });
+        let error = template(&tree, &TreePath::root(), &options, &budget)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the limit of 1000000 steps"),
+            "{used}: {error:.300}"
+        );
+    }
+}

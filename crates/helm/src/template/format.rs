@@ -32,6 +32,12 @@ impl From<FormatError> for FunctionError {
     }
 }
 
+/// Returns a copy of the string that an object prints.
+pub(crate) fn printed(text: &str, budget: &Budget) -> Result<String, FormatError> {
+    budget.step(text.len() as u64 / 64)?;
+    Ok(text.to_owned())
+}
+
 /// Prints values as `fmt.Sprint` does: with `%v`, and spaces between operands of which neither is a string.
 /// Fails if values nest deeper than 2000 levels, or a limit is reached.
 pub fn print(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
@@ -72,7 +78,7 @@ pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String,
 pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), FormatError> {
     let mut printer = Printer::new(budget);
     match value {
-        Value::Object(object) if object.members().is_some() => printer.write(&object.print()),
+        Value::Object(object) if object.members().is_some() => printer.write(&object.print(budget)?),
         _ => printer.value(value, 'v', 0),
     }
     out.push_str(&printer.finish()?);

@@ -2,10 +2,12 @@
 
 use std::{any::Any, rc::Rc};
 
+use tree::Budget;
+
 use super::{Location, Time};
 use crate::{
     Object, Value,
-    template::{FunctionError, Signature},
+    template::{FormatError, FunctionError, Signature},
 };
 
 pub(super) const TYPE: &str = "*time.Location";
@@ -46,6 +48,16 @@ impl Zone {
     }
 }
 
+impl Zone {
+    fn written(&self) -> String {
+        match self.location {
+            Location::Local => "Local".to_owned(),
+            Location::Utc => "UTC".to_owned(),
+            Location::Fixed => self.name.to_string(),
+        }
+    }
+}
+
 impl Object for Zone {
     fn type_name(&self) -> &str {
         TYPE
@@ -65,22 +77,18 @@ impl Object for Zone {
 
     fn call(&self, name: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         self.signature(name)?;
-        Some(Ok(Value::string(self.print())))
+        Some(Ok(Value::string(self.written())))
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
     }
 
-    fn data(&self) -> Value {
-        Value::dict::<&str>([])
+    fn data(&self) -> Option<Value> {
+        Some(Value::dict::<&str>([]))
     }
 
-    fn print(&self) -> String {
-        match self.location {
-            Location::Local => "Local".to_owned(),
-            Location::Utc => "UTC".to_owned(),
-            Location::Fixed => self.name.to_string(),
-        }
+    fn print(&self, _: &Budget) -> Result<String, FormatError> {
+        Ok(self.written())
     }
 }

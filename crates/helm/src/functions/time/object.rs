@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use go::{bytes, strconv::quote};
+use tree::Budget;
 
 use super::{
     super::{
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{
     Object, Value,
-    template::{FunctionError, Signature, Type},
+    template::{FormatError, FunctionError, Signature, Type},
 };
 
 impl Time {
@@ -103,7 +104,7 @@ impl Time {
             "IsZero" => Value::Bool(self.seconds == -ZERO && self.nanos == 0),
             // All zones have one offset.
             "IsDST" => Value::Bool(false),
-            "String" => Value::string(self.print()),
+            "String" => Value::string(self.written()),
             "GoString" => Value::string(self.go_syntax()),
             "MarshalJSON" => as_bytes(format!("\"{}\"", self.rfc3339()).as_bytes()),
             "MarshalText" => as_bytes(self.rfc3339().as_bytes()),
@@ -226,6 +227,13 @@ fn uncallable(problem: &'static str) -> Result<Value, FunctionError> {
     Err(FunctionError::Uncallable(problem))
 }
 
+impl Time {
+    /// Returns the time as its method `String` does.
+    fn written(&self) -> String {
+        layout::format(self, "2006-01-02 15:04:05.999999999 -0700 MST")
+    }
+}
+
 impl Object for Time {
     fn type_name(&self) -> &str {
         TIME
@@ -251,11 +259,11 @@ impl Object for Time {
         Some(self)
     }
 
-    fn data(&self) -> Value {
-        Value::string(self.rfc3339())
+    fn data(&self) -> Option<Value> {
+        Some(Value::string(self.rfc3339()))
     }
 
-    fn print(&self) -> String {
-        layout::format(self, "2006-01-02 15:04:05.999999999 -0700 MST")
+    fn print(&self, _: &Budget) -> Result<String, FormatError> {
+        Ok(self.written())
     }
 }

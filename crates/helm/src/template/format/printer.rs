@@ -216,7 +216,11 @@ impl<'b> Printer<'b> {
         {
             return self.map(&map, verb, depth);
         }
-        let text = object.print_as_argument();
+        let printed = object.print_as_argument(self.budget);
+        let text = match printed {
+            Ok(text) => text,
+            Err(failure) => return self.fail(failure),
+        };
         if verb == 'v' {
             return self.text(&text);
         }
