@@ -7,7 +7,7 @@ use std::{
 };
 
 use go::regexp::{self, Regexp};
-use tree::Budget;
+use tree::{Budget, MemoryReservation};
 
 use crate::{
     Dict, HelmVersion, Value,
@@ -57,14 +57,19 @@ pub(super) struct Meter<'a> {
     pub(super) budget: &'a Budget,
     all: u64,
     left: Cell<u64>,
+    /// The memory that the executor reserved and does not use, in bytes.
+    unused: u64,
+    more: RefCell<MemoryReservation>,
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(budget: &'a Budget, left: u64) -> Self {
+    pub(super) fn new(budget: &'a Budget, left: u64, unused: u64) -> Self {
         Self {
             budget,
             all: left,
             left: Cell::new(left),
+            unused,
+            more: RefCell::default(),
         }
     }
 
@@ -77,7 +82,10 @@ impl<'a> Meter<'a> {
         match self.left.get().checked_sub(bytes as u64) {
             Some(left) => {
                 self.left.set(left);
-                Ok(())
+                match self.taken().checked_sub(self.unused) {
+                    Some(more) => Ok(self.more.borrow_mut().resize(more, self.budget)?),
+                    None => Ok(()),
+                }
             }
             None => Err(weight::too_much(self.budget)),
         }

@@ -161,7 +161,7 @@ impl Functions for Standard<'_> {
                 changed: &self.changed,
                 changes: Cell::new(false),
                 expressions: &self.expressions,
-                meter: Meter::new(executor.budget(), executor.available()),
+                meter: Meter::new(executor.budget(), executor.available(), executor.unused()),
             };
             let answer = context
                 .reads(&arguments)

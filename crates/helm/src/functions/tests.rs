@@ -54,7 +54,7 @@ fn render_in<E: Environment>(
         let environment = environment();
         let functions = Standard::new(&environment, HelmVersion::V3);
         let mut set = Set::new();
-        set.parse(NAME, text, &functions, &mut ParseBuffers::default())
+        set.parse(NAME, text, &functions, &mut ParseBuffers::default(), budget)
             .map_err(|error| error.to_string())?;
         let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
         let data = Value::dict([("Values", Value::from_yaml(&values))]);

@@ -59,7 +59,7 @@ pub(super) fn run(
                 Ok(text) => bytes::of_utf8(text),
                 Err(_) => Cow::from(bytes::to_string(one.text)),
             };
-            set.parse(path, text, &functions, &mut buffers)
+            set.parse(path, text, &functions, &mut buffers, budget)
                 .map_err(|error| parse_error(path, &error, budget))?;
         }
     }
@@ -140,8 +140,14 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
     let failed = |error: template::Error| Error::Option(error.to_string());
     let functions = Standard::new(options.environment, options.helm_version);
     let mut set = Set::new();
-    set.parse("name-template", text, &functions, &mut ParseBuffers::default())
-        .map_err(failed)?;
+    set.parse(
+        "name-template",
+        text,
+        &functions,
+        &mut ParseBuffers::default(),
+        budget,
+    )
+    .map_err(failed)?;
     let name = Executor::new(Rc::new(set), &functions, budget, false).execute("name-template", Value::Nil);
     name.map(|name| bytes::to_valid_utf8(&name).into_owned())
         .map_err(failed)
@@ -155,6 +161,9 @@ fn exceeded(budget: &Budget) -> Option<Error> {
 fn parse_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
     if let Some(error) = exceeded(budget) {
         return error;
+    }
+    if let template::Error::Exceeded(exceeded) = error {
+        return Error::Exceeded(exceeded.clone());
     }
     let words = error.to_string();
     let words = bytes::to_valid_utf8(&words).into_owned();

@@ -15,13 +15,16 @@ pub enum Error {
     Execute(String),
     #[error("template: no template {} associated with template {}", quote(.0), quote(.1))]
     Unknown(String, String),
+    /// The template reached a limit while it was parsed.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
 }
 
 impl Error {
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Parse(text) | Self::Execute(text) => text,
-            Self::Unknown(..) => self.to_string(),
+            Self::Unknown(..) | Self::Exceeded(_) => self.to_string(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 use go::strconv::quote;
-use tree::{Budget, Exceeded};
+use tree::{Budget, Exceeded, MemoryReservation};
 
 use super::{Error, FunctionError, Functions, ParseBuffers, Set, lex::has_actions, source::Template};
 use crate::Value;
@@ -22,12 +22,6 @@ const MAX_INCLUDES: u32 = 1000;
 
 /// The maximum number of nested levels of lists and maps that are made: values are dropped recursively.
 const MAX_LEVELS: u64 = 100_000;
-
-/// In bytes, without operands.
-const ACTION: usize = 256;
-
-/// The memory of an operand of a parsed action, and of its value in a call, in bytes.
-const OPERAND: usize = 256;
 
 /// Errors of this length are returned unchanged: each level adds to them.
 const MAX_ERROR: usize = 256 << 10;
@@ -53,6 +47,7 @@ pub struct Executor<'a> {
     depth: usize,
     levels: u64,
     live: weight::Live,
+    memory: MemoryReservation,
     includes: HashMap<Rc<str>, u32>,
     tpl_depth: u32,
 }
@@ -70,6 +65,7 @@ impl<'a> Executor<'a> {
             depth: 0,
             levels: 0,
             live: weight::Live::default(),
+            memory: MemoryReservation::default(),
             includes: HashMap::default(),
             tpl_depth: 0,
         }
@@ -117,18 +113,6 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Counts the memory of a source's nodes, which are much larger than the source, like a value.
-    fn parsing_fits(&mut self, text: &str) -> Result<(), FunctionError> {
-        let is_operand = |byte: &u8| matches!(byte, b' ' | b'.' | b'|' | b'$' | b'(');
-        let actions = text.split("{{").skip(1);
-        let weights = actions.map(|action| {
-            let inside = action.split_once("}}").map_or(action, |(inside, _)| inside);
-            let operands = inside.bytes().filter(is_operand).count();
-            ACTION.saturating_add(operands.saturating_mul(OPERAND))
-        });
-        self.take(weights.fold(0, usize::saturating_add) as u64)
-    }
-
     /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; its own
     /// definitions are visible to itself only.
     pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, FunctionError> {
@@ -143,11 +127,23 @@ impl<'a> Executor<'a> {
             self.budget.output(text.len() as u64)?;
             return Ok(without_no_value(text.to_owned()));
         }
-        self.parsing_fits(text)?;
+        self.buffers.start(self.live.taken(), self.budget)?;
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
-            .add("gotpl", text.to_owned().into(), self.functions, &mut self.buffers)
-            .map_err(|error| format!("cannot parse template {}: {error}", quote(text)))?;
+            .add(
+                "gotpl",
+                text.to_owned().into(),
+                self.functions,
+                &mut self.buffers,
+                self.budget,
+            )
+            .map_err(|error| match error {
+                Error::Exceeded(exceeded) => exceeded.into(),
+                error => FunctionError::Failed(format!("cannot parse template {}: {error}", quote(text))),
+            })?;
+        let memory = self.buffers.trees();
+        self.buffers.start(0, self.budget)?;
+        self.take(memory)?;
         let outer = std::mem::replace(&mut self.set, Rc::new(set));
         self.tpl_depth += 1;
         let result = template.map_or_else(|| Ok(String::new()), |template| self.run(&template, data));
@@ -185,12 +181,18 @@ impl<'a> Executor<'a> {
     }
 
     fn take(&mut self, bytes: u64) -> Result<(), FunctionError> {
-        self.live.take(bytes, self.budget)
+        self.live.take(bytes, self.budget)?;
+        Ok(self.memory.resize(self.live.taken(), self.budget)?)
     }
 
     /// Returns the memory that is left for values, in bytes.
     pub(crate) fn available(&self) -> u64 {
         weight::limit(self.budget).saturating_sub(self.live.taken())
+    }
+
+    /// Returns the reserved memory that no value takes, in bytes.
+    pub(crate) fn unused(&self) -> u64 {
+        self.memory.bytes().saturating_sub(self.live.taken())
     }
 
     /// Records that a function changed a map, which has grown by `bytes`.

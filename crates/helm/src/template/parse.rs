@@ -1,19 +1,30 @@
 //! Parses tokens to templates.
 
+mod buffers;
 mod command;
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
+use foldhash::HashMap;
 use go::strconv::{quote, unquote};
+use tree::{Budget, Exceeded};
 
 use super::{
     Error, Functions,
     index::{List, NodeIndex, short},
     lex::Lexer,
-    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, is_empty},
-    source::{Nodes, Template, TemplateText},
+    node::{Branch, Call, Node, NodeKind, Pipe, is_empty},
+    source::{Template, TemplateText},
     token::{Keyword, Token, TokenKind},
 };
+
+pub use buffers::ParseBuffers;
+
+/// The memory of a node with its lists in bytes, also while it is parsed, without operands.
+const NODE: u64 = 256;
+
+/// The memory of an operand in bytes, likewise.
+const OPERAND: u64 = 256;
 
 const BLOCK: &str = "block clause";
 
@@ -26,8 +37,10 @@ pub(super) fn parse<'t>(
     text: Cow<'t, str>,
     functions: &dyn Functions,
     buffers: &mut ParseBuffers,
+    budget: &Budget,
 ) -> Result<Vec<Template<'t>>, Error> {
     buffers.clear();
+    let before = buffers.trees();
     let name: Rc<str> = name.into();
     let mut parser = Parser {
         lexer: Lexer::new(&text),
@@ -35,6 +48,7 @@ pub(super) fn parse<'t>(
         text: &text,
         functions,
         buffers,
+        budget,
         pending: [None; 2],
         latest: 0,
         nesting: 0,
@@ -48,6 +62,7 @@ pub(super) fn parse<'t>(
         text,
         parts: buffers.parts.take(),
     });
+    buffers.set_trees(before.saturating_add(source.memory()), budget)?;
     let template = |(name, body)| Template {
         name,
         source: Rc::clone(&source),
@@ -56,40 +71,38 @@ pub(super) fn parse<'t>(
     Ok(bodies.into_iter().map(template).collect())
 }
 
-/// Buffers of a parser, reused for many templates.
-#[derive(Debug, Default)]
-pub struct ParseBuffers {
-    parts: Nodes,
-    /// The nodes of unfinished bodies, the innermost last.
-    nodes: Vec<Node>,
-    /// The commands of unfinished pipelines, likewise.
-    commands: Vec<Command>,
-    /// The operands of unfinished commands, likewise.
-    operands: Vec<Operand>,
-}
-
-impl ParseBuffers {
-    /// Discards the nodes of a failed parser.
-    fn clear(&mut self) {
-        self.parts.clear();
-        self.nodes.clear();
-        self.commands.clear();
-        self.operands.clear();
-    }
-}
-
+#[derive(Default)]
 struct Scope<'t> {
-    variables: Vec<&'t str>,
+    variables: Variables<'t>,
     ranges: usize,
     action: Option<u32>,
 }
 
-impl Default for Scope<'_> {
-    fn default() -> Self {
-        Self {
-            variables: vec!["$"],
-            ranges: 0,
-            action: None,
+/// The declared variables; `$` always is one.
+#[derive(Default)]
+struct Variables<'t> {
+    declared: Vec<&'t str>,
+    /// The number of declarations of a name.
+    counts: HashMap<&'t str, u32>,
+}
+
+impl<'t> Variables<'t> {
+    fn declare(&mut self, name: &'t str) {
+        self.declared.push(name);
+        *self.counts.entry(name).or_default() += 1;
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        name == "$" || self.counts.contains_key(name)
+    }
+
+    /// Ends the scope of all but the first declarations.
+    fn truncate(&mut self, declared: usize) {
+        for name in self.declared.drain(declared.min(self.declared.len())..) {
+            match self.counts.get_mut(name) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(self.counts.remove(name)),
+            }
         }
     }
 }
@@ -115,6 +128,7 @@ struct Parser<'t> {
     text: &'t str,
     functions: &'t dyn Functions,
     buffers: &'t mut ParseBuffers,
+    budget: &'t Budget,
     /// Tokens that were given back, the next one first.
     pending: [Option<Token>; 2],
     /// Start of the last read token; errors name its line.
@@ -154,6 +168,12 @@ impl<'t> Parser<'t> {
         let token = self.read();
         self.pending = [Some(token), None];
         token
+    }
+
+    /// Counts a step, and the memory of a part of the syntax tree.
+    fn count(&mut self, bytes: u64) -> Result<(), Exceeded> {
+        self.budget.step(1)?;
+        self.buffers.count(bytes, self.budget)
     }
 
     fn line(&self, at: u32) -> usize {
@@ -298,6 +318,7 @@ impl<'t> Parser<'t> {
     }
 
     fn text_or_action(&mut self) -> Result<Item, Error> {
+        self.count(NODE)?;
         let token = self.next();
         match token.kind {
             TokenKind::Text => Ok(Item::Node(Node {
@@ -357,7 +378,7 @@ impl<'t> Parser<'t> {
     }
 
     fn control(&mut self, word: &str) -> Result<Node, Error> {
-        let variables = self.scope.variables.len();
+        let variables = self.scope.variables.declared.len();
         let pipe = self.pipeline(word, TokenKind::RightDelimiter)?;
         let range = word == "range";
         self.scope.ranges += usize::from(range);

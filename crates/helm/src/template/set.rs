@@ -3,6 +3,7 @@
 use std::{borrow::Cow, rc::Rc};
 
 use foldhash::HashMap;
+use tree::Budget;
 
 use super::{
     Error, Functions,
@@ -30,15 +31,18 @@ impl<'t> Set<'t> {
         }
     }
 
-    /// Adds a template and its definitions. A template of only white space doesn't replace another one.
+    /// Adds a template and its definitions. A template of only white space doesn't replace another one. The buffers count the memory
+    /// of all syntax trees that are made with them, at most twice the limit of the output.
     pub fn parse(
         &mut self,
         name: &str,
         text: impl Into<Cow<'t, str>>,
         functions: &dyn Functions,
         buffers: &mut ParseBuffers,
+        budget: &Budget,
     ) -> Result<(), Error> {
-        self.add(name, text.into(), functions, buffers).map(|_| ())
+        self.add(name, text.into(), functions, buffers, budget)
+            .map(|_| ())
     }
 
     /// Parses like [`Set::parse`], and returns the template of the source itself, even if it replaced none.
@@ -48,9 +52,11 @@ impl<'t> Set<'t> {
         text: Cow<'t, str>,
         functions: &dyn Functions,
         buffers: &mut ParseBuffers,
+        budget: &Budget,
     ) -> Result<Option<Rc<Template<'t>>>, Error> {
+        budget.step(text.len() as u64 / 64)?;
         let mut whole = None;
-        for template in parse(name, text, functions, buffers)? {
+        for template in parse(name, text, functions, buffers, budget)? {
             let template = Rc::new(template);
             if *template.name == *name {
                 whole = Some(Rc::clone(&template));

@@ -13,6 +13,9 @@ use super::{
     number::Number,
 };
 
+/// The memory of a name in bytes, without its characters.
+const NAME: usize = 48;
+
 #[derive(Debug)]
 pub(super) struct TemplateText<'t> {
     pub(super) name: Rc<str>,
@@ -67,6 +70,20 @@ impl Nodes {
             literals: moved(&mut self.literals),
             names: moved(&mut self.names),
         }
+    }
+
+    /// Returns the memory of all nodes, and of the definitions that refer to them, in bytes.
+    fn memory(&self) -> usize {
+        self.nodes.len() * size_of::<Node>()
+            + self.pipes.len() * size_of::<Pipe>()
+            + self.branches.len() * size_of::<Branch>()
+            + self.calls.len() * size_of::<Call>()
+            + self.commands.len() * size_of::<Command>()
+            + self.operands.len() * size_of::<Operand>()
+            + self.variables.len() * size_of::<Span>()
+            + self.numbers.len() * size_of::<Number>()
+            + self.literals.len() * size_of::<Literal>()
+            + self.names.iter().map(|name| name.len() + NAME).sum::<usize>()
     }
 
     /// Keeps the capacity.
@@ -164,6 +181,15 @@ impl Part for Span {
 }
 
 impl TemplateText<'_> {
+    /// Returns the memory of the text, unless it is borrowed, and of its syntax tree in bytes.
+    pub(super) fn memory(&self) -> u64 {
+        let text = match &self.text {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(text) => text.len(),
+        };
+        (text + self.parts.memory()) as u64
+    }
+
     pub(super) fn text(&self, span: Span) -> &str {
         span.of(&self.text)
     }

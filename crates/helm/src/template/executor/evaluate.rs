@@ -44,7 +44,17 @@ impl<'s> State<'s, '_> {
         Ok(slot)
     }
 
+    /// Counts the search for a variable.
+    fn count_search(&self) -> Result<(), Error> {
+        let steps = self.variables.len() as u64 / 64;
+        if steps == 0 {
+            return Ok(());
+        }
+        self.check(self.executor.budget.step(steps))
+    }
+
     pub(super) fn assign(&mut self, name: &str, value: Slot) -> Result<(), Error> {
+        self.count_search()?;
         match self.variables.iter_mut().rev().find(|(known, _)| *known == name) {
             Some((_, slot)) => {
                 *slot = value;
@@ -119,6 +129,7 @@ impl<'s> State<'s, '_> {
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
+        self.count_search()?;
         let fields = name.up_to(end);
         let name = self.source.text(name);
         let found = self.variables.iter().rev().find(|(known, _)| *known == name);

@@ -2,7 +2,7 @@
 
 use go::strconv::{quote, unquote};
 
-use super::{MAX_NESTING, Parser};
+use super::{MAX_NESTING, OPERAND, Parser};
 use crate::template::{
     Error,
     builtin::Builtin,
@@ -67,7 +67,7 @@ impl Parser<'_> {
         let known = declared.len() - pipe.variables.len();
         declared.push(variable.span());
         pipe.variables = List::behind(declared, known);
-        self.scope.variables.push(self.lexer.text(variable));
+        self.scope.variables.declare(self.lexer.text(variable));
         if !comma {
             pipe.assigns = next.kind == TokenKind::Assign;
             return Ok(false);
@@ -121,6 +121,7 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self) -> Result<bool, Error> {
+        self.count(OPERAND)?;
         if !self.term()? {
             return Ok(false);
         }
@@ -171,7 +172,7 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Nil) => Term::Nil,
             TokenKind::Variable => {
                 let name = self.lexer.text(token);
-                if !self.scope.variables.contains(&name) {
+                if !self.scope.variables.contains(name) {
                     return self.error(&format!("undefined variable {}", quote(name)));
                 }
                 Term::Variable(token.span(), token.end)

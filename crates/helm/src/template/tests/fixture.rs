@@ -7,7 +7,7 @@ use tree::{Budget, Limits};
 
 use crate::{
     IntKind, Object, Value,
-    template::{Executor, FunctionError, Functions, ParseBuffers, Set, Signature, Type},
+    template::{Executor, FormatError, FunctionError, Functions, ParseBuffers, Set, Signature, Type},
 };
 
 /// Runs on a stack that is deep enough for all limits.
@@ -22,7 +22,7 @@ pub(super) fn render(template: &str, strict: bool) -> Result<String, String> {
 
 pub(super) fn render_within(template: &str, strict: bool, budget: &Budget) -> Result<String, String> {
     let mut set = Set::new();
-    set.parse("c/t.yaml", template, &Tests, &mut ParseBuffers::default())
+    set.parse("c/t.yaml", template, &Tests, &mut ParseBuffers::default(), budget)
         .map_err(|error| error.to_string())?;
     let mut executor = Executor::new(Rc::new(set), &Tests, budget, strict);
     executor
@@ -166,8 +166,8 @@ impl Object for Thing {
         }
     }
 
-    fn print(&self) -> String {
-        "thing:bob".to_owned()
+    fn print(&self, _: &Budget) -> Result<String, FormatError> {
+        Ok("thing:bob".to_owned())
     }
 }
 

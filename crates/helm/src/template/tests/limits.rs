@@ -1,8 +1,14 @@
 //! Hostile templates end with an error, in bounded time and memory.
 
-use std::rc::Rc;
+use std::{
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use tree::{Budget, Limits};
+use tree::{Budget, Limits, SharedMemory};
 
 use super::fixture::{Tests, deep, render, render_within};
 use crate::template::{Error, Executor, ParseBuffers, Set};
@@ -86,12 +92,12 @@ fn recursive_includes_end_with_the_error_of_helm() {
 
 #[test]
 fn executor_is_usable_after_an_error() {
+    let budget = Budget::default();
     let mut set = Set::new();
     let text =
         r#"{{ define "bad" }}{{ range 3 }}{{ fail "no" }}{{ end }}{{ end }}{{ define "good" }}x{{ end }}"#;
-    set.parse("t", text, &Tests, &mut ParseBuffers::default())
+    set.parse("t", text, &Tests, &mut ParseBuffers::default(), &budget)
         .unwrap();
-    let budget = Budget::default();
     let mut executor = Executor::new(Rc::new(set), &Tests, &budget, false);
     for _ in 0..3 {
         assert!(executor.execute("bad", crate::Value::Nil).is_err());
@@ -105,12 +111,14 @@ fn executor_is_usable_after_an_error() {
 
 #[test]
 fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
+    let budget = Budget::default();
     let mut set = Set::new();
     set.parse(
         "one",
         r#"{{ define "a" }}1{{ end }}{{ define "b" }}1{{ end }}"#,
         &Tests,
         &mut ParseBuffers::default(),
+        &budget,
     )
     .unwrap();
     set.parse(
@@ -118,6 +126,7 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
         r#"{{ define "a" }}2{{ end }}{{ define "b" }} {{ end }}"#,
         &Tests,
         &mut ParseBuffers::default(),
+        &budget,
     )
     .unwrap();
     let mut above = Set::over(Rc::new(set));
@@ -127,9 +136,9 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
             r#"{{ define "a" }}3{{ end }}"#,
             &Tests,
             &mut ParseBuffers::default(),
+            &budget,
         )
         .unwrap();
-    let budget = Budget::default();
     let mut executor = Executor::new(Rc::new(above), &Tests, &budget, false);
     assert_eq!(executor.execute("a", crate::Value::Nil).unwrap(), "3");
     assert_eq!(executor.execute("b", crate::Value::Nil).unwrap(), "1");
@@ -172,4 +181,166 @@ fn random_templates_never_panic() {
             let _ = render_within(&text, random(2) == 0, &small());
         }
     });
+}
+
+/// Actions and blocks; `N` is a number of its own in each.
+const CONSTRUCTS: &[&str] = &[
+    "{{ $aN := 1 }}",
+    "{{ $b := 1 }}{{ $b = 2 }}{{ $b }}",
+    "{{ print 1 \"x\" .a.b (list 1 2) | upper }}",
+    "{{ define \"dN\" }}{{ $x := . }}{{ $x }}{{ end }}",
+    "{{ template \"dN\" . }}",
+    "{{ block \"bN\" . }}{{ $aN := . }}{{ $ }}{{ end }}",
+    "{{ if .aN }}{{ $aN := 1 }}{{ $aN }}{{ else }}x{{ end }}",
+    "{{ range $i, $x := .y }}{{ $x }}{{ break }}{{ end }}",
+    "{{ with $aN := .x }}{{ $aN.b }}{{ end }}",
+];
+
+fn parsed(text: &str, budget: &Budget) -> Result<u64, Error> {
+    let (mut set, mut buffers) = (Set::new(), ParseBuffers::default());
+    set.parse("t", text, &Tests, &mut buffers, budget)?;
+    Ok(buffers.trees())
+}
+
+/// Returns the steps of parsing, the least limit that it stays below.
+fn steps(text: &str) -> u64 {
+    let fits = |steps| {
+        let limits = Limits {
+            steps,
+            ..Limits::default()
+        };
+        parsed(text, &Budget::new(limits)).is_ok()
+    };
+    let (mut few, mut enough) = (0, text.len() as u64);
+    assert!(fits(enough), "{text:.200}");
+    while few + 1 < enough {
+        let middle = few.midpoint(enough);
+        if fits(middle) {
+            enough = middle;
+        } else {
+            few = middle;
+        }
+    }
+    enough
+}
+
+fn repeated(construct: &str, count: usize) -> String {
+    // The numbers have the same length.
+    let numbers = 10_000..10_000 + count;
+    numbers
+        .map(|number| construct.replace('N', &number.to_string()))
+        .collect()
+}
+
+#[test]
+fn parsing_grows_with_the_text_whatever_is_combined() {
+    deep(|| {
+        for first in CONSTRUCTS {
+            for second in CONSTRUCTS.iter().filter(|second| *second != first) {
+                let document = |count| {
+                    let (first, second) = (repeated(first, count), repeated(second, count));
+                    format!("{first}{{{{ if 0 }}}}{second}{{{{ end }}}}")
+                };
+                let (less, more) = (document(40), document(80));
+                let (one, two) = (steps(&less), steps(&more));
+                let bytes = |text: &str| parsed(text, &Budget::default()).unwrap();
+                let (small, large) = (bytes(&less), bytes(&more));
+                assert!(
+                    two * 10 <= one * 21 && large * 10 <= small * 21,
+                    "{first} {second}: {one} to {two} steps, {small} to {large} bytes"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn variables_end_with_their_block_and_outer_ones_of_their_name_do_not() {
+    let template = "{{ $x := 1 }}{{ if true }}{{ $x := 2 }}{{ $x }}{{ end }}{{ $x }}{{ with 3 }}{{ $y := . }}{{ $y }}{{ $ | len }}{{ end }}";
+    assert!(render(template, false).is_ok());
+    let error = render("{{ if true }}{{ $x := 2 }}{{ end }}{{ $x }}", false).unwrap_err();
+    assert!(error.ends_with("undefined variable \"$x\""), "{error}");
+    let error = render("{{ $x := 1 }}{{ define \"d\" }}{{ $x }}{{ end }}", false).unwrap_err();
+    assert!(error.ends_with("undefined variable \"$x\""), "{error}");
+}
+
+#[test]
+fn searches_among_many_variables_are_counted() {
+    let declared = repeated("{{ $aN := 1 }}", 10_000);
+    let used = "{{ $a10000 }}".repeat(10_000);
+    let budget = Budget::new(Limits {
+        steps: 1_000_000,
+        ..Limits::default()
+    });
+    assert!(render_within(&declared, false, &budget).is_ok());
+    let error = render_within(&format!("{declared}{used}"), false, &budget).unwrap_err();
+    assert!(error.contains("the limit of 1000000 steps"), "{error:.300}");
+}
+
+#[test]
+fn syntax_trees_of_a_set_have_a_limit_and_are_counted_before_they_are_made() {
+    let dense = "1 ".repeat(2_000);
+    let budget = Budget::new(Limits {
+        bytes: 512 << 10,
+        ..Limits::default()
+    });
+    for text in [
+        format!("{{{{ if 0 }}}}{{{{ print {dense} }}}}{{{{ end }}}}"),
+        format!("{{{{ if 0 }}}}{{{{ print \"}}}}\" {dense} }}}}{{{{ end }}}}"),
+        "{{1}}".repeat(2_000),
+        repeated("{{ define \"dN\" }}x{{ end }}", 1_000),
+    ] {
+        let (mut set, mut buffers) = (Set::new(), ParseBuffers::default());
+        let mut add = |name: u32| set.parse(&name.to_string(), text.clone(), &Tests, &mut buffers, &budget);
+        add(0).unwrap();
+        let error = (1..30).find_map(|name| add(name).err());
+        assert!(
+            matches!(error, Some(Error::Exceeded(_))),
+            "{text:.100}: {error:?}"
+        );
+        let tpl = format!("{{{{ tpl {} nil }}}}", go::strconv::quote(&text.repeat(5)));
+        let error = render_within(&tpl, false, &budget).unwrap_err();
+        assert!(error.contains("the limit of"), "{error:.300}");
+    }
+}
+
+/// Memory of a fixed size, which counts what is taken.
+#[derive(Debug, Default)]
+struct Fixed {
+    taken: AtomicU64,
+    most: AtomicU64,
+}
+
+impl SharedMemory for Fixed {
+    fn take(&self, bytes: u64) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed) + bytes;
+        if taken > 16 << 20 {
+            return false;
+        }
+        self.taken.store(taken, Ordering::Relaxed);
+        self.most.fetch_max(taken, Ordering::Relaxed);
+        true
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn memory_of_values_and_trees_is_taken_from_the_shared_memory_and_given_back() {
+    for (template, least) in [
+        ("{{ $x := repeat 8000000 \"x\" }}".to_owned(), 8_000_000),
+        (format!("{{{{ $x := list {} }}}}", "1 ".repeat(10_000)), 640_000),
+    ] {
+        let memory = Arc::new(Fixed::default());
+        let budget = Budget::default().with_memory(memory.clone());
+        render_within(&template, false, &budget).unwrap();
+        let most = memory.most.load(Ordering::Relaxed);
+        assert!(most >= least, "{most}");
+        assert_eq!(memory.taken.load(Ordering::Relaxed), 0);
+        let twice = "{{ $x := repeat 9000000 \"x\" }}{{ $y := repeat 9000000 \"y\" }}";
+        let error = render_within(twice, false, &budget).unwrap_err();
+        assert!(error.contains("other work holds the memory"), "{error:.300}");
+    }
 }
