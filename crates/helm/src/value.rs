@@ -110,6 +110,22 @@ pub trait Object: fmt::Debug {
         None
     }
 
+    /// Returns the number of a named integer type, such as `time.Duration`.
+    fn integer(&self) -> Option<i64> {
+        None
+    }
+
+    /// Returns another number of the same integer type.
+    fn with_integer(&self, number: i64) -> Value {
+        Value::int64(number)
+    }
+
+    /// Returns true if `==` of Go holds for two values that are not the same pointer.
+    fn equals(&self, other: &dyn Object) -> bool {
+        let _ = other;
+        false
+    }
+
     /// Returns the plain data that `toYaml` and `toJson` print; `None` if it is the string of [`Object::print`].
     fn data(&self) -> Option<Value> {
         match self.as_dict() {
@@ -224,6 +240,16 @@ impl Value {
                 NIL_LIST.with(|nil| Rc::ptr_eq(nil, items))
             }
             _ => false,
+        }
+    }
+
+    /// Returns the number of an integer, also of a named type.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i128> {
+        match self {
+            Self::Int(number, _) => Some(*number),
+            Self::Object(object) => object.integer().map(i128::from),
+            _ => None,
         }
     }
 

@@ -4,38 +4,57 @@ use std::{any::Any, rc::Rc};
 
 use tree::Budget;
 
+use super::time::{month_name, weekday_name};
 use crate::template::{DURATION, FormatError, FunctionError, Signature, Type, printed};
 use crate::{Object, Value};
 
 const NONE: Signature = Signature::fixed(&[]);
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Duration,
+    Month,
+    Weekday,
+}
+
 #[derive(Debug)]
 pub(super) struct Named {
-    type_name: &'static str,
+    kind: Kind,
     pub(super) number: i64,
-    text: String,
 }
 
 impl Named {
-    pub(super) fn object(type_name: &'static str, number: i64, text: impl Into<String>) -> Value {
-        Value::Object(Rc::new(Self {
-            type_name,
-            number,
-            text: text.into(),
-        }))
+    pub(super) fn object(kind: Kind, number: i64) -> Value {
+        Value::Object(Rc::new(Self { kind, number }))
     }
 
     pub(super) fn duration(nanos: i64) -> Value {
-        Self::object(DURATION, nanos, go::time::format_duration(nanos))
+        Self::object(Kind::Duration, nanos)
     }
 
     fn is_duration(&self) -> bool {
-        self.type_name == DURATION
+        self.kind == Kind::Duration
     }
 
     pub(super) fn of(object: &dyn Object) -> Option<&Self> {
         let named = object.as_any()?.downcast_ref::<Self>()?;
         (!named.is_duration()).then_some(named)
+    }
+
+    /// Returns the name of the number; months and days without a name print as Go's `%!Month(0)`.
+    fn text(&self) -> String {
+        let index = u32::try_from(self.number).unwrap_or(u32::MAX);
+        let (name, kind) = match self.kind {
+            Kind::Duration => return go::time::format_duration(self.number),
+            Kind::Month if index == 0 => ("", "Month"),
+            Kind::Month => (month_name(index), "Month"),
+            Kind::Weekday => (weekday_name(index), "Weekday"),
+        };
+        match name {
+            // Go prints the bits of a negative number.
+            "" => format!("%!{kind}({})", self.number.cast_unsigned()),
+            name => name.to_owned(),
+        }
     }
 }
 
@@ -43,10 +62,7 @@ impl Named {
 pub(super) fn nanos(arguments: &[Value]) -> i64 {
     match arguments.first() {
         Some(Value::Int(nanos, _)) => i64::try_from(*nanos).unwrap_or_default(),
-        Some(Value::Object(object)) => {
-            let named = object.as_any().and_then(<dyn Any>::downcast_ref::<Named>);
-            named.map_or(0, |named| named.number)
-        }
+        Some(Value::Object(object)) => object.integer().unwrap_or_default(),
         _ => 0,
     }
 }
@@ -64,7 +80,11 @@ fn rounded(nanos: i64, unit: i64) -> i64 {
 
 impl Object for Named {
     fn type_name(&self) -> &str {
-        self.type_name
+        match self.kind {
+            Kind::Duration => DURATION,
+            Kind::Month => "time.Month",
+            Kind::Weekday => "time.Weekday",
+        }
     }
 
     fn kind_name(&self) -> &'static str {
@@ -91,7 +111,7 @@ impl Object for Named {
         self.signature(name)?;
         let (nanos, unit) = (self.number, nanos(arguments));
         Some(Ok(match name {
-            "String" => Value::string(self.text.as_str()),
+            "String" => Value::string(self.text()),
             "Nanoseconds" => Value::int64(nanos),
             "Microseconds" => Value::int64(nanos / 1000),
             "Milliseconds" => Value::int64(nanos / 1_000_000),
@@ -109,12 +129,20 @@ impl Object for Named {
         Some(self)
     }
 
+    fn integer(&self) -> Option<i64> {
+        Some(self.number)
+    }
+
+    fn with_integer(&self, number: i64) -> Value {
+        Self::object(self.kind, number)
+    }
+
     fn data(&self) -> Option<Value> {
         Some(Value::int64(self.number))
     }
 
     fn print(&self, budget: &Budget) -> Result<String, FormatError> {
-        printed(&self.text, budget)
+        printed(&self.text(), budget)
     }
 
     fn truth(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Functions of sprig and Helm: `cases.jsonl` holds templates, and their output of Helm 3.19.4 with the values below.
+//! Functions of sprig and Helm: `cases.jsonl` holds templates, and their output of Helm 3.19.4 with the values below;
+//! `cases4.jsonl` of Helm 4.3.1.
 
 use std::rc::Rc;
 
@@ -50,9 +51,18 @@ fn render_in<E: Environment>(
     budget: &Budget,
     environment: impl FnOnce() -> E + Send,
 ) -> Result<String, String> {
+    render_as(HelmVersion::V3, text, budget, environment)
+}
+
+fn render_as<E: Environment>(
+    helm: HelmVersion,
+    text: &str,
+    budget: &Budget,
+    environment: impl FnOnce() -> E + Send,
+) -> Result<String, String> {
     tree::on_deep_stack(|| {
         let environment = environment();
-        let functions = Standard::new(&environment, HelmVersion::V3);
+        let functions = Standard::new(&environment, helm);
         let mut set = Set::new();
         set.parse(NAME, text, &functions, &mut ParseBuffers::default(), budget)
             .map_err(|error| error.to_string())?;
@@ -64,15 +74,15 @@ fn render_in<E: Environment>(
     .unwrap()
 }
 
-#[test]
-fn functions_give_the_output_of_helm() {
+/// Compares the output of templates, one case a line, with Helm's.
+fn check_cases(helm: HelmVersion, cases: &str) {
     let mut wrong = Vec::new();
-    for line in include_str!("tests/cases.jsonl").lines() {
+    for line in cases.lines() {
         let case: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = |key: &str| case.get(key).and_then(|value| value.as_str()).map(str::to_owned);
         let template = text("template").unwrap();
         let wanted = text("output").ok_or_else(|| text("error").unwrap_or_default());
-        let found = render(&template, &Budget::default());
+        let found = render_as(helm, &template, &Budget::default(), || Still);
         if found != wanted {
             wrong.push(format!("{template}\n  wanted {wanted:?}\n  found  {found:?}"));
         }
@@ -83,4 +93,14 @@ fn functions_give_the_output_of_helm() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn functions_give_the_output_of_helm_3() {
+    check_cases(HelmVersion::V3, include_str!("tests/cases.jsonl"));
+}
+
+#[test]
+fn functions_give_the_output_of_helm_4() {
+    check_cases(HelmVersion::V4, include_str!("tests/cases4.jsonl"));
 }

@@ -8,6 +8,8 @@ mod parse;
 
 use std::{any::Any, rc::Rc};
 
+pub(super) use layout::{month_name, weekday_name};
+
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{

@@ -198,12 +198,14 @@ fn length(slot: &Slot) -> Result<usize, FunctionError> {
 }
 
 fn position(index: &Value, capacity: usize) -> Result<usize, FunctionError> {
-    match index {
-        Value::Int(number, _) => usize::try_from(*number)
+    if let Some(number) = index.as_integer() {
+        return usize::try_from(number)
             .ok()
             .filter(|number| *number <= capacity)
             // Go interprets the bits of an unsigned number as a signed one.
-            .ok_or_else(|| format!("index out of range: {}", *number as i64).into()),
+            .ok_or_else(|| format!("index out of range: {}", number as i64).into());
+    }
+    match index {
         Value::Nil | Value::Missing => Err("cannot index slice/array with nil".into()),
         other => Err(format!("cannot index slice/array with type {}", type_name(other)).into()),
     }

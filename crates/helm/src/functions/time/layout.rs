@@ -243,14 +243,14 @@ pub(super) fn clock(time: &Time) -> Clock {
     }
 }
 
-pub(super) fn month_name(month: u32) -> &'static str {
+pub(in crate::functions) fn month_name(month: u32) -> &'static str {
     MONTHS
         .get(month.saturating_sub(1) as usize)
         .copied()
         .unwrap_or_default()
 }
 
-pub(super) fn weekday_name(day: u32) -> &'static str {
+pub(in crate::functions) fn weekday_name(day: u32) -> &'static str {
     WEEKDAYS.get(day as usize).copied().unwrap_or_default()
 }
 

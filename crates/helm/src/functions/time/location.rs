@@ -21,12 +21,27 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    pub(super) fn of(time: &Time) -> Value {
-        Value::Object(Rc::new(Self {
+    pub(super) fn new(time: &Time) -> Self {
+        Self {
             location: time.location,
             name: time.zone.clone(),
             offset: time.offset,
-        }))
+        }
+    }
+
+    pub(super) fn of(time: &Time) -> Value {
+        Value::Object(Rc::new(Self::new(time)))
+    }
+
+    /// Returns true if Go has one pointer for both: it shares zones without a name that have whole hours, up to 12.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.location == other.location
+            && (self.location != Location::Fixed
+                || self.name.is_empty()
+                    && other.name.is_empty()
+                    && self.offset == other.offset
+                    && self.offset % 3600 == 0
+                    && self.offset.abs() <= 12 * 3600)
     }
 
     /// Returns the zone of an argument; `nil` has none.
@@ -82,6 +97,11 @@ impl Object for Zone {
 
     fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        let other = other.as_any().and_then(<dyn Any>::downcast_ref::<Self>);
+        other.is_some_and(|other| self.is(other))
     }
 
     fn data(&self) -> Option<Value> {

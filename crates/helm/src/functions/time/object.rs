@@ -8,11 +8,11 @@ use tree::Budget;
 use super::{
     super::{
         arguments::{int, text},
-        named::{Named, nanos},
+        named::{Kind, Named, nanos},
     },
     Location, Time,
     calendar::{self, Date},
-    layout::{self, clock, month_name, weekday_name},
+    layout::{self, clock, month_name},
     location::{self, Zone},
 };
 use crate::{
@@ -82,13 +82,9 @@ impl Time {
         let int = |value: u32| Value::int(value.into());
         Ok(match name {
             "Year" => Value::int(clock.date.year),
-            "Month" => Named::object(
-                "time.Month",
-                clock.date.month.into(),
-                month_name(clock.date.month),
-            ),
+            "Month" => Named::object(Kind::Month, clock.date.month.into()),
             "Day" => int(clock.date.day),
-            "Weekday" => Named::object("time.Weekday", clock.weekday.into(), weekday_name(clock.weekday)),
+            "Weekday" => Named::object(Kind::Weekday, clock.weekday.into()),
             "YearDay" => int(clock.year_day),
             "Hour" => int(clock.hour),
             "Minute" => int(clock.minute),
@@ -257,6 +253,11 @@ impl Object for Time {
 
     fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        let other = other.as_any().and_then(<dyn Any>::downcast_ref::<Self>);
+        other.is_some_and(|other| self.total() == other.total() && Zone::new(self).is(&Zone::new(other)))
     }
 
     fn data(&self) -> Option<Value> {

@@ -31,6 +31,7 @@ fn basic(value: &Value) -> Option<Basic> {
         Value::Int(_, IntKind::Uint8 | IntKind::Uint32 | IntKind::Uint64) => Basic::Uint,
         Value::Float(_) => Basic::Float,
         Value::String(_) => Basic::String,
+        Value::Object(object) if object.integer().is_some() => Basic::Int,
         _ => return None,
     })
 }
@@ -57,9 +58,11 @@ pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<b
 }
 
 fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, FunctionError> {
+    if let (Some(first), Some(second)) = (first.as_integer(), second.as_integer()) {
+        return Ok(first == second);
+    }
     match (first, second) {
         (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
-        (Value::Int(first, _), Value::Int(second, _)) => Ok(first == second),
         (Value::Float(first), Value::Float(second)) => Ok(first == second),
         (Value::String(first), Value::String(second)) => Ok(first == second),
         _ if basic(first).is_some() || basic(second).is_some() => {
@@ -83,7 +86,7 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, Functi
         (Value::Object(first), Value::Object(second))
             if first.as_dict().is_none() && first.as_list().is_none() =>
         {
-            Ok(Rc::ptr_eq(first, second))
+            Ok(Rc::ptr_eq(first, second) || first.equals(second.as_ref()))
         }
         _ => {
             let printed = printf("%s", std::slice::from_ref(second), budget)?;
@@ -108,9 +111,11 @@ fn order(first: &Value, second: &Value, budget: &Budget) -> Result<Option<Orderi
     let bad = || FunctionError::from("invalid type for comparison");
     basic(first).ok_or_else(bad)?;
     basic(second).ok_or_else(bad)?;
+    if let (Some(first), Some(second)) = (first.as_integer(), second.as_integer()) {
+        return Ok(Some(first.cmp(&second)));
+    }
     match (first, second) {
         (Value::Bool(_), Value::Bool(_)) => Err(bad()),
-        (Value::Int(first, _), Value::Int(second, _)) => Ok(Some(first.cmp(second))),
         (Value::Float(first), Value::Float(second)) => Ok(first.partial_cmp(second)),
         (Value::String(first), Value::String(second)) => {
             budget.step((first.len() as u64 + second.len() as u64) / 32)?;

@@ -185,7 +185,7 @@ impl<'s, 'e> State<'s, 'e> {
     fn iterate(&mut self, value: &Value, branch: &'s Branch) -> Result<bool, Error> {
         match value {
             Value::Nil | Value::Missing => Ok(false),
-            Value::Int(count, kind) => self.count(*count, *kind, branch),
+            Value::Int(count, kind) => self.count(*count, |number| Value::Int(number, *kind), branch),
             Value::List(items) => {
                 let items = Rc::clone(items);
                 self.elements(items.iter().map(|item| Slot::boxed(item.clone())), branch)
@@ -211,6 +211,9 @@ impl<'s, 'e> State<'s, 'e> {
                     self.entries(entries(&map), boxed, branch)
                 } else if let Some(items) = object.as_list() {
                     self.iterate(&Value::Strings(items), branch)
+                } else if let Some(count) = object.integer() {
+                    let element = |number| object.with_integer(i64::try_from(number).unwrap_or(count));
+                    self.count(count.into(), element, branch)
                 } else {
                     self.not_iterable(value)
                 }
@@ -225,14 +228,21 @@ impl<'s, 'e> State<'s, 'e> {
         self.error(format_args!("range can't iterate over {text}"))
     }
 
-    fn count(&mut self, count: i128, kind: IntKind, branch: &'s Branch) -> Result<bool, Error> {
+    fn count(
+        &mut self,
+        count: i128,
+        element: impl Fn(i128) -> Value,
+        branch: &'s Branch,
+    ) -> Result<bool, Error> {
         if branch.pipe.variables.len() > 1 {
+            let mut text = String::new();
+            self.check(write_value(&mut text, &element(count), self.executor.budget))?;
             return self.error(format_args!(
-                "can't use {count} to iterate over more than one variable"
+                "can't use {text} to iterate over more than one variable"
             ));
         }
         for number in 0..count {
-            if self.iteration(None, &Slot::bare(Value::Int(number, kind)), branch)? == Flow::Break {
+            if self.iteration(None, &Slot::bare(element(number)), branch)? == Flow::Break {
                 break;
             }
         }

@@ -114,7 +114,14 @@ impl<'b> Printer<'b> {
             Value::Strings(items) => self.list(items, "[]string", verb, depth),
             Value::Ints(items) => self.list(items, "[]int", verb, depth),
             Value::Dict(map) => self.map(map, verb, depth),
-            Value::Object(object) => self.object(object.as_ref(), verb, depth),
+            Value::Object(object) => match object.integer() {
+                Some(number) if self.out.flags.sharp_v || !matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') => {
+                    if !self.out.integer(number.into(), true, verb) {
+                        self.bad_verb(value, verb);
+                    }
+                }
+                _ => self.object(object.as_ref(), verb, depth),
+            },
             Value::Bool(_) => self.bad_verb(value, verb),
         }
     }
@@ -148,7 +155,13 @@ impl<'b> Printer<'b> {
         self.write("(");
         self.write(type_name(value));
         self.write("=");
-        self.value(value, 'v', 0);
+        match value.as_integer() {
+            // Methods such as `String` are not called here.
+            Some(number) if matches!(value, Value::Object(_)) => {
+                self.out.integer(number, true, 'v');
+            }
+            _ => self.value(value, 'v', 0),
+        }
         self.write(")");
     }
 
