@@ -22,7 +22,8 @@ use serde_json::Value as Json;
 use yaml::Value;
 
 use crate::{
-    Clusters, Consumer, Links, ReferenceRules, SourceArtifact, check::stopped, consumer, message, objects as live,
+    Clusters, Consumer, Links, ReferenceRules, SourceArtifact, check::stopped, consumer, message,
+    objects as live,
 };
 
 /// Groups whose objects must have a Ready condition that is True.

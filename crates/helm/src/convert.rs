@@ -205,7 +205,11 @@ impl<'b> Conversion<'b> {
             Value::Int(value, _) => (*value as i64).into(),
             Value::Float(value) => (*value).into(),
             Value::String(text) => text.to_string().into(),
-            Value::Bytes(bytes) => base64(bytes).into(),
+            Value::Bytes(bytes) if json => base64(bytes).into(),
+            Value::Bytes(bytes) => {
+                let items = bytes.iter().map(|byte| self.plain(&byte_value(*byte), depth + 1));
+                items.collect::<Result<Vec<_>, _>>()?.into()
+            }
             Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
                 yaml::Value::Null
             }
@@ -221,7 +225,10 @@ impl<'b> Conversion<'b> {
                 });
                 entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
             }
-            Value::Object(object) => match (object.members(), object.data()) {
+            Value::Object(object) => match (
+                object.members(),
+                if json { object.data() } else { object.text_data() },
+            ) {
                 (Some(members), _) => {
                     let member =
                         |(key, value): (&str, Value)| Ok((key.to_owned(), self.plain(&value, depth + 1)?));
@@ -236,6 +243,10 @@ impl<'b> Conversion<'b> {
             },
         })
     }
+}
+
+fn byte_value(byte: u8) -> Value {
+    Value::Int(byte.into(), IntKind::Uint8)
 }
 
 pub(crate) fn base64(bytes: &[u8]) -> String {

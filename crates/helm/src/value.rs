@@ -134,6 +134,16 @@ pub trait Object: fmt::Debug {
         }
     }
 
+    /// Returns the plain data that `toYamlPretty` and `toToml` print, which don't convert through JSON.
+    fn text_data(&self) -> Option<Value> {
+        self.data()
+    }
+
+    /// Returns what `toToml` writes of a time.
+    fn toml(&self) -> Option<String> {
+        None
+    }
+
     /// Returns names and values of the JSON fields of structs, in their order.
     fn members(&self) -> Option<Vec<(&'static str, Value)>> {
         None

@@ -141,6 +141,13 @@ impl Object for Named {
         Some(Value::int64(self.number))
     }
 
+    fn text_data(&self) -> Option<Value> {
+        Some(match self.kind {
+            Kind::Duration => Value::string(self.text()),
+            Kind::Month | Kind::Weekday => Value::int64(self.number),
+        })
+    }
+
     fn print(&self, budget: &Budget) -> Result<String, FormatError> {
         printed(&self.text(), budget)
     }

@@ -90,6 +90,11 @@ pub(super) enum ClockZone {
     Named(&'static str),
 }
 
+/// The names of the zones of dates and clocks of TOML, which have no offset.
+pub(super) const LOCAL_DATE_TIME: &str = "datetime-local";
+pub(super) const LOCAL_DATE: &str = "date-local";
+pub(super) const LOCAL_CLOCK: &str = "time-local";
+
 /// Go's `*time.Location` of a time; a fixed one has the name of the zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {

@@ -3,26 +3,27 @@
 mod first;
 mod read;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _, rc::Rc};
 
 pub(super) use read::read;
 
 use super::context::Context;
 use crate::template::FunctionError;
-use crate::{HelmVersion, Value};
+use crate::{HelmVersion, Object, Value};
 
 const DEPTH: usize = 200;
 
 pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
-    let value = value.to_yaml(context.budget)?;
+    // Counts the value with all that it contains, and fails if it nests without end.
+    drop(value.to_yaml(context.budget)?);
+    let value = Item::of(value, context)?;
     let mut writer = Writer {
         out: String::new(),
-        helm: context.helm,
         limit: usize::try_from(context.budget.limits().bytes).unwrap_or(usize::MAX),
     };
     match &value {
-        yaml::Value::Map(map) => writer.map(&[], map)?,
-        yaml::Value::Seq(items) if is_tables(items) => {
+        Item::Table(map) => writer.map(&[], map)?,
+        Item::List(items) if is_tables(items) => {
             return Err("toml: top-level values must be Go maps or structs".into());
         }
         other => writer.element(other, 0)?,
@@ -30,23 +31,81 @@ pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, Func
     Ok(writer.out)
 }
 
+/// A value as TOML has it.
+enum Item {
+    Nothing,
+    /// A string.
+    Text(Rc<str>),
+    /// Another scalar, as it is written.
+    Scalar(String),
+    List(Vec<Item>),
+    Table(BTreeMap<Rc<str>, Item>),
+}
+
+impl Item {
+    fn of(value: &Value, context: &Context<'_>) -> Result<Self, FunctionError> {
+        Ok(match value {
+            Value::Nil | Value::Missing => Self::Nothing,
+            Value::Bool(flag) => Self::Scalar(flag.to_string()),
+            Value::Int(number, _) => Self::Scalar(number.to_string()),
+            Value::Float(number) => Self::Scalar(float(*number, context.helm)),
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Bytes(bytes) => {
+                Self::List(bytes.iter().map(|byte| Self::Scalar(byte.to_string())).collect())
+            }
+            Value::List(_) | Value::Strings(_) | Value::Ints(_) if value.is_nil_list() => Self::Nothing,
+            Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
+                let items = items.iter().map(|item| Self::of(item, context));
+                Self::List(items.collect::<Result<_, _>>()?)
+            }
+            Value::Dict(map) => {
+                let map = map.borrow();
+                let entries = map
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), Self::of(value, context)?)));
+                Self::Table(entries.collect::<Result<_, FunctionError>>()?)
+            }
+            Value::Object(object) => Self::of_object(object, context)?,
+        })
+    }
+
+    fn of_object(object: &Rc<dyn Object>, context: &Context<'_>) -> Result<Self, FunctionError> {
+        if let Some(written) = object.toml() {
+            return Ok(Self::Scalar(written));
+        }
+        if let Some(members) = object.members() {
+            let entries = members
+                .iter()
+                .map(|(key, value)| Ok((Rc::from(*key), Self::of(value, context)?)));
+            return Ok(Self::Table(entries.collect::<Result<_, FunctionError>>()?));
+        }
+        match object.text_data() {
+            Some(data) => Self::of(&data, context),
+            None => Ok(Self::Text(object.print(context.budget)?.into())),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
 struct Writer {
     out: String,
-    helm: HelmVersion,
     /// Maximum number of bytes: the header of each table repeats the keys above it.
     limit: usize,
 }
 
-fn is_table(value: &yaml::Value) -> bool {
+fn is_table(value: &Item) -> bool {
     match value {
-        yaml::Value::Map(_) => true,
-        yaml::Value::Seq(items) => is_tables(items),
+        Item::Table(_) => true,
+        Item::List(items) => is_tables(items),
         _ => false,
     }
 }
 
-fn is_tables(items: &[yaml::Value]) -> bool {
-    !items.is_empty() && items.iter().all(|item| matches!(item, yaml::Value::Map(_)))
+fn is_tables(items: &[Item]) -> bool {
+    !items.is_empty() && items.iter().all(|item| matches!(item, Item::Table(_)))
 }
 
 fn key(name: &str) -> String {
@@ -76,12 +135,12 @@ fn text(given: &str) -> String {
     out
 }
 
-type Entry<'m> = (&'m str, &'m yaml::Value);
+type Entry<'m> = (&'m str, &'m Item);
 
-fn sorted(map: &yaml::Map) -> [Vec<Entry<'_>>; 2] {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_unstable_by_key(|(key, _)| *key);
-    let (tables, plain) = entries.into_iter().partition(|(_, value)| is_table(value));
+/// Returns the plain entries, then the tables.
+fn sorted(map: &BTreeMap<Rc<str>, Item>) -> [Vec<Entry<'_>>; 2] {
+    let entries = map.iter().map(|(key, value)| (&**key, value));
+    let (tables, plain) = entries.partition(|(_, value)| is_table(value));
     [plain, tables]
 }
 
@@ -99,7 +158,7 @@ impl Writer {
         }
     }
 
-    fn map(&mut self, path: &[&str], map: &yaml::Map) -> Result<(), FunctionError> {
+    fn map(&mut self, path: &[&str], map: &BTreeMap<Rc<str>, Item>) -> Result<(), FunctionError> {
         if path.len() > DEPTH {
             return Err(format!("toml: values nest deeper than {DEPTH} levels").into());
         }
@@ -107,7 +166,7 @@ impl Writer {
         for (name, value) in sorted(map)
             .into_iter()
             .flatten()
-            .filter(|(_, value)| !value.is_null())
+            .filter(|(_, value)| !value.is_nothing())
         {
             let header = above.saturating_add(name.len()).saturating_mul(6);
             if self.out.len().saturating_add(header) > self.limit.saturating_mul(2) {
@@ -116,7 +175,7 @@ impl Writer {
             let inner: Vec<&str> = path.iter().copied().chain([name]).collect();
             let header = || inner.iter().map(|name| key(name)).collect::<Vec<_>>().join(".");
             match value {
-                yaml::Value::Map(map) => {
+                Item::Table(map) => {
                     if inner.len() == 1 {
                         self.blank_line();
                     }
@@ -125,8 +184,9 @@ impl Writer {
                     self.out.push_str(&format!("[{header}]\n"));
                     self.map(&inner, map)?;
                 }
-                yaml::Value::Seq(items) if is_tables(items) => {
-                    for item in items.iter().filter_map(yaml::Value::as_map) {
+                Item::List(items) if is_tables(items) => {
+                    for item in items {
+                        let Item::Table(item) = item else { continue };
                         self.blank_line();
                         self.indent(path.len());
                         let header = header();
@@ -145,18 +205,15 @@ impl Writer {
         Ok(())
     }
 
-    fn element(&mut self, value: &yaml::Value, depth: usize) -> Result<(), FunctionError> {
+    fn element(&mut self, value: &Item, depth: usize) -> Result<(), FunctionError> {
         if depth > DEPTH {
             return Err(format!("toml: values nest deeper than {DEPTH} levels").into());
         }
         match value {
-            yaml::Value::Null => return Err("toml: cannot encode array with nil element".into()),
-            yaml::Value::Bool(value) => self.out.push_str(&value.to_string()),
-            yaml::Value::Int(value) => self.out.push_str(&value.to_string()),
-            yaml::Value::UInt(value) => self.out.push_str(&value.to_string()),
-            yaml::Value::Float(value) => self.out.push_str(&float(*value, self.helm)),
-            yaml::Value::String(given) => self.out.push_str(&text(given)),
-            yaml::Value::Seq(items) => {
+            Item::Nothing => return Err("toml: cannot encode array with nil element".into()),
+            Item::Scalar(written) => self.out.push_str(written),
+            Item::Text(given) => self.out.push_str(&text(given)),
+            Item::List(items) => {
                 self.out.push('[');
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
@@ -166,12 +223,12 @@ impl Writer {
                 }
                 self.out.push(']');
             }
-            yaml::Value::Map(map) => {
+            Item::Table(map) => {
                 self.out.push('{');
                 let mut left = map.len();
                 for (name, value) in sorted(map).into_iter().flatten() {
                     left -= 1;
-                    if value.is_null() {
+                    if value.is_nothing() {
                         continue;
                     }
                     self.out.push_str(&format!("{} = ", key(name)));

@@ -10,7 +10,7 @@ use super::{
         arguments::{int, text},
         named::{Kind, Named, nanos},
     },
-    Location, Time,
+    LOCAL_CLOCK, LOCAL_DATE, LOCAL_DATE_TIME, Location, Time,
     calendar::{self, Date},
     layout::{self, clock, month_name},
     location::{self, Zone},
@@ -262,6 +262,15 @@ impl Object for Time {
 
     fn data(&self) -> Option<Value> {
         Some(Value::string(self.rfc3339()))
+    }
+
+    fn toml(&self) -> Option<String> {
+        Some(match (self.location, &*self.zone) {
+            (Location::Fixed, LOCAL_DATE_TIME) => layout::format(self, "2006-01-02T15:04:05.999999999"),
+            (Location::Fixed, LOCAL_DATE) => layout::format(self, "2006-01-02"),
+            (Location::Fixed, LOCAL_CLOCK) => layout::format(self, "15:04:05.999999999"),
+            _ => self.rfc3339(),
+        })
     }
 
     fn print(&self, _: &Budget) -> Result<String, FormatError> {

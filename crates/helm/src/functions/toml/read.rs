@@ -6,7 +6,7 @@ use toml::value::{Datetime, Offset};
 use super::first;
 use crate::{
     HelmVersion, Value,
-    functions::time::{ClockZone, Time},
+    functions::time::{ClockZone, LOCAL_CLOCK, LOCAL_DATE, LOCAL_DATE_TIME, Time},
     template::FunctionError,
 };
 
@@ -65,9 +65,9 @@ fn time(moment: &Datetime) -> Result<Time, FunctionError> {
     let zone = match (moment.offset, moment.date, clock) {
         (Some(Offset::Z), ..) => ClockZone::Utc,
         (Some(Offset::Custom { minutes }), ..) => ClockZone::Offset(i32::from(minutes) * 60),
-        (None, Some(_), Some(_)) => ClockZone::Named("datetime-local"),
-        (None, Some(_), None) => ClockZone::Named("date-local"),
-        (None, None, _) => ClockZone::Named("time-local"),
+        (None, Some(_), Some(_)) => ClockZone::Named(LOCAL_DATE_TIME),
+        (None, Some(_), None) => ClockZone::Named(LOCAL_DATE),
+        (None, None, _) => ClockZone::Named(LOCAL_CLOCK),
     };
     Ok(Time::of_clock(
         date,
