@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, fmt::Write as _, iter, ops::Range, sync::Arc};
 
 use tree::TreePath;
 use yaml::{
@@ -60,8 +60,8 @@ pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<N
 
 /// Reads the documents of a file; a lone `List` is split, empty ones are dropped, the others must be objects.
 fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
-    let separators = separators(text).map_err(|(line, error)| error.at(file, line))?;
-    run.parses(text, file)?;
+    let (text, separators) = separated(text).map_err(|(line, error)| error.at(file, line))?;
+    run.parses(&text, file)?;
     let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::malformed(file, source))?;
     let unwrapped = unwrap(read, separators == 0);
     checked(unwrapped).map_err(|(line, error)| error.at(file, line))
@@ -210,21 +210,47 @@ fn go_type(content: &Content) -> &'static str {
     }
 }
 
-/// Counts the lines that separate documents. Only a comment may follow a separator in its line.
-fn separators(text: &[u8]) -> Result<usize, (u32, Error)> {
-    let mut found = 0;
-    for (number, line) in text.split(|byte| *byte == b'\n').enumerate().skip(1) {
-        let Some(rest) = line.strip_prefix(b"---") else {
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Returns the text as YAML has it, and the number of lines that separate documents. As in the original, a line that begins
+/// with `---` separates, even if a comment follows without a blank; the line after it may begin with a byte order mark, as
+/// in files that were joined, and is never a separator itself.
+fn separated(text: &[u8]) -> Result<(Cow<'_, [u8]>, usize), (u32, Error)> {
+    let (mut removed, mut found) = (Vec::new(), 0);
+    let (mut end, mut is_separator) = (0, false);
+    for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let (start, after_separator) = (end, is_separator);
+        end += line.len();
+        if after_separator && line.starts_with(BYTE_ORDER_MARK) {
+            removed.push(start..start + BYTE_ORDER_MARK.len());
+        }
+        is_separator = number > 0 && !after_separator && line.starts_with(b"---") && line.ends_with(b"\n");
+        if !is_separator {
             continue;
-        };
-        let rest = rest.trim_ascii();
-        if !(rest.is_empty() || rest.starts_with(b"#")) {
+        }
+        found += 1;
+        let rest = line.get(3..).unwrap_or_default();
+        let comment = String::from_utf8_lossy(rest);
+        if !(comment.trim().is_empty() || comment.trim_start().starts_with('#')) {
             // The content may be secret.
             let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
             let problem = "invalid document separator: only a comment may follow ---";
             return Err((number, Error::new(Step::Resource, problem)));
         }
-        found += 1;
+        if !rest.trim_ascii().is_empty() {
+            removed.push(start + 3..end - 1);
+        }
     }
-    Ok(found)
+    Ok((without(text, &removed), found))
+}
+
+/// Returns the text without some of its parts, which are in their order.
+fn without<'t>(text: &'t [u8], removed: &[Range<usize>]) -> Cow<'t, [u8]> {
+    if removed.is_empty() {
+        return text.into();
+    }
+    let starts = iter::once(0).chain(removed.iter().map(|part| part.end));
+    let ends = removed.iter().map(|part| part.start).chain([text.len()]);
+    let parts = starts.zip(ends).filter_map(|(start, end)| text.get(start..end));
+    parts.collect::<Vec<_>>().concat().into()
 }

@@ -24,6 +24,42 @@ fn documents_become_objects_with_the_line_of_their_start() {
 }
 
 #[test]
+fn documents_of_joined_files_are_read_like_files() {
+    let object = |name: &str| format!("kind: A\nmetadata: {{name: {name}}}\n");
+    let (a, b) = (object("a"), object("b"));
+    let both = ["A.[noVer].[noGrp]/a.[noNs] 1", "A.[noVer].[noGrp]/b.[noNs] 4"];
+    for separator in [
+        "---\n\u{feff}",
+        "---\r\n\u{feff}",
+        "---#comment\n",
+        "---\t# comment\n",
+        "---\u{b}\n",
+        "---\u{a0}\n",
+        "--- # comment\n\u{feff}",
+    ] {
+        assert_eq!(
+            read(&format!("{a}{separator}{b}")).unwrap(),
+            both,
+            "{separator:?}"
+        );
+    }
+    assert_eq!(read(&format!("\u{feff}{a}---\n\u{feff}")).unwrap(), both[..1]);
+    assert_eq!(read(&format!("{a}---\n\u{feff}---\n")).unwrap(), both[..1]);
+    // The second of two lines of dashes begins a document, which may be in the same line.
+    let text = format!("{a}---\n--- {{kind: A, metadata: {{name: b}}}}\n");
+    assert_eq!(read(&text).unwrap(), both);
+}
+
+#[test]
+fn byte_order_marks_elsewhere_are_content() {
+    let text = "---\n\u{feff}kind: A\nmetadata: {name: a}\n";
+    let error = read(text).unwrap_err();
+    assert!(error.starts_with("m.yaml:2: missing kind"), "{error}");
+    let text = "kind: A\nmetadata: {name: a}\n---\n\n\u{feff}kind: A\nmetadata: {name: b}\n";
+    assert!(read(text).unwrap_err().contains("missing kind"));
+}
+
+#[test]
 fn items_of_lists_come_last() {
     let text = "kind: AList\nitems:\n- {kind: A, metadata: {name: i1}}\n- null\n- {kind: List, items: [{kind: A, metadata: {name: i2}}]}\n---\nkind: A\nmetadata: {name: after}\n";
     let names: Vec<_> = read(text).unwrap();
