@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod containers;
 mod formats;
+mod keywords;
 #[cfg(test)]
 mod tests;
 mod validate;

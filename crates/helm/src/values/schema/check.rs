@@ -10,7 +10,10 @@ use go::regexp::{self, Regexp, RegexpError};
 use serde_json::{Map, Value as Json};
 use tree::{Budget, Exceeded};
 
-use super::{Draft, HOME, MAX_MEMORY, Schema, SchemaMemory, address, below};
+use super::{
+    Draft, HOME, MAX_MEMORY, Schema, SchemaMemory, address, below,
+    keywords::{self, Shape, kind, shape},
+};
 
 const MAX_DEPTH: usize = 200;
 
@@ -36,54 +39,6 @@ pub(super) enum SchemaError {
     TooLarge,
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
-}
-
-#[derive(Clone, Copy)]
-enum Shape {
-    Schema,
-    Schemas,
-    SchemaMap,
-    SchemaOrSchemas,
-    Count,
-    Number,
-    Flag,
-    Strings,
-    Text,
-    List,
-    Types,
-    Pattern,
-    Dependencies,
-    StringsMap,
-}
-
-fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
-    use Shape as S;
-    Some(match keyword {
-        "additionalProperties" | "not" => S::Schema,
-        "additionalItems" if draft < Draft::D2020 => S::Schema,
-        "propertyNames" | "contains" if draft >= Draft::D6 => S::Schema,
-        "if" | "then" | "else" if draft >= Draft::D7 => S::Schema,
-        "unevaluatedProperties" | "unevaluatedItems" if draft >= Draft::D2019 => S::Schema,
-        "items" if draft >= Draft::D2020 => S::Schema,
-        "items" => S::SchemaOrSchemas,
-        "prefixItems" if draft >= Draft::D2020 => S::Schemas,
-        "allOf" | "anyOf" | "oneOf" => S::Schemas,
-        "properties" | "patternProperties" | "definitions" => S::SchemaMap,
-        "$defs" | "dependentSchemas" if draft >= Draft::D2019 => S::SchemaMap,
-        "dependencies" if draft < Draft::D2019 => S::Dependencies,
-        "dependentRequired" if draft >= Draft::D2019 => S::StringsMap,
-        "minContains" | "maxContains" if draft >= Draft::D2019 => S::Count,
-        "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties" => S::Count,
-        "exclusiveMinimum" | "exclusiveMaximum" if draft == Draft::D4 => S::Flag,
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => S::Number,
-        "uniqueItems" => S::Flag,
-        "required" => S::Strings,
-        "enum" => S::List,
-        "type" => S::Types,
-        "pattern" => S::Pattern,
-        "$ref" | "$id" | "$schema" | "format" => S::Text,
-        _ => return None,
-    })
 }
 
 impl<'a> Schema<'a> {
@@ -227,6 +182,11 @@ impl<'a> Schema<'a> {
                 return Ok(());
             }
         }
+        if self.draft == Draft::D4
+            && let Some(words) = keywords::bound_is_missing(map)
+        {
+            return Err(invalid(at, &words));
+        }
         for (keyword, value) in map {
             let at = below(at, keyword);
             let dynamic = ["$dynamicRef", "$recursiveRef"].contains(&keyword.as_str());
@@ -258,47 +218,40 @@ impl<'a> Schema<'a> {
                 .enumerate()
                 .try_for_each(|(n, item)| self.check(item, &below(at, &n.to_string()), depth))
         };
-        let are_strings = |value: &Json| {
-            value
-                .as_array()
-                .is_some_and(|items| items.iter().all(Json::is_string))
+        let strings = |value: &Json, at: &str| {
+            keywords::strings(value).map_err(|(n, words)| match n {
+                Some(n) => invalid(&below(at, &n.to_string()), &words),
+                None => invalid(at, &words),
+            })
         };
         match (shape, value) {
             (Shape::Schema, value) => self.check(value, at, depth),
             (Shape::Schemas, Json::Array(items)) if !items.is_empty() => all(items),
-            (Shape::Schemas, _) => wrong("array of schemas"),
+            (Shape::Schemas, value) => Err(invalid(at, &keywords::not_some(value))),
             (Shape::SchemaOrSchemas, Json::Array(items)) => all(items),
             (Shape::SchemaOrSchemas, value) => self.check(value, at, depth),
             (Shape::SchemaMap, Json::Object(map)) => map
                 .iter()
                 .try_for_each(|(key, value)| self.check(value, &below(at, key), depth)),
             (Shape::Dependencies, Json::Object(map)) => map.iter().try_for_each(|(key, value)| match value {
-                value if are_strings(value) => Ok(()),
+                Json::Array(_) => strings(value, &below(at, key)),
                 value => self.check(value, &below(at, key), depth),
             }),
-            (Shape::StringsMap, Json::Object(map)) if map.values().all(are_strings) => Ok(()),
+            (Shape::StringsMap, Json::Object(map)) => map
+                .iter()
+                .try_for_each(|(key, value)| strings(value, &below(at, key))),
             (Shape::SchemaMap | Shape::Dependencies | Shape::StringsMap, _) => wrong("object"),
-            (Shape::Count, value) if value.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => Ok(()),
-            (Shape::Count, _) => wrong("integer that is not negative"),
-            (Shape::Number, Json::Number(_)) | (Shape::Flag, Json::Bool(_)) => Ok(()),
-            (Shape::Text, Json::String(_)) | (Shape::List, Json::Array(_)) => Ok(()),
-            (Shape::Number, _) => wrong("number"),
-            (Shape::Flag, _) => wrong("boolean"),
-            (Shape::Text, _) => wrong("string"),
-            (Shape::List, _) => wrong("array"),
-            (Shape::Strings, value) if are_strings(value) => Ok(()),
-            (Shape::Strings, _) => wrong("array of strings"),
-            (Shape::Types, Json::String(name)) if is_type(name) => Ok(()),
-            (Shape::Types, Json::Array(names))
-                if names.iter().all(|name| name.as_str().is_some_and(is_type)) =>
-            {
-                Ok(())
+            (Shape::SomeStrings, Json::Array(items)) if items.is_empty() => {
+                Err(invalid(at, &keywords::not_some(value)))
             }
-            (Shape::Types, _) => {
-                wrong("one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'")
-            }
+            (Shape::Strings | Shape::SomeStrings, value) => strings(value, at),
             (Shape::Pattern, Json::String(text)) => self.pattern(text, at),
             (Shape::Pattern, _) => wrong("string"),
+            (shape, value) => {
+                self.budget
+                    .step(value.as_array().map_or(0, |items| items.len() as u64 * 4))?;
+                keywords::check(shape, value).map_err(|words| invalid(at, &words))
+            }
         }
     }
 
@@ -330,24 +283,6 @@ impl<'a> Schema<'a> {
             let search = known.search(text, |visits| self.budget.step(regexp::steps(visits)));
             search.is_match()
         })
-    }
-}
-
-fn is_type(name: &str) -> bool {
-    [
-        "array", "boolean", "integer", "null", "number", "object", "string",
-    ]
-    .contains(&name)
-}
-
-fn kind(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "boolean",
-        Json::Number(_) => "number",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
     }
 }
 

@@ -100,7 +100,7 @@ impl Schema<'_> {
         let keywords: &[&str] = if self.draft < Draft::D2019 {
             &["dependencies"]
         } else {
-            &["dependentRequired", "dependentSchemas"]
+            &["dependencies", "dependentRequired", "dependentSchemas"]
         };
         let rules = keywords
             .iter()

@@ -220,6 +220,167 @@ fn validate_refuses_invalid_schemas() {
     }
 }
 
+const DRAFTS: [(u8, &str); 5] = [
+    (4, "http://json-schema.org/draft-04/schema#"),
+    (6, "http://json-schema.org/draft-06/schema#"),
+    (7, "http://json-schema.org/draft-07/schema#"),
+    (19, "https://json-schema.org/draft/2019-09/schema"),
+    (20, "https://json-schema.org/draft/2020-12/schema"),
+];
+
+#[test]
+fn keywords_of_each_draft_must_have_valid_values() {
+    let all: &[u8] = &[4, 6, 7, 19, 20];
+    let table: &[(&str, &[u8], &str)] = &[
+        (r#"{"title": 1}"#, all, "/a/title': got number, want string"),
+        (
+            r#"{"description": 1}"#,
+            all,
+            "/a/description': got number, want string",
+        ),
+        (
+            r#"{"$comment": 1}"#,
+            &[7, 19, 20],
+            "/a/$comment': got number, want string",
+        ),
+        (
+            r#"{"examples": 1}"#,
+            &[7, 19, 20],
+            "/a/examples': got number, want array",
+        ),
+        (
+            r#"{"readOnly": 1}"#,
+            &[7, 19, 20],
+            "/a/readOnly': got number, want boolean",
+        ),
+        (
+            r#"{"deprecated": 1}"#,
+            &[19, 20],
+            "/a/deprecated': got number, want boolean",
+        ),
+        (
+            r#"{"multipleOf": 0}"#,
+            all,
+            "/a/multipleOf': exclusiveMinimum: got 0, want 0",
+        ),
+        (
+            r#"{"multipleOf": -1}"#,
+            all,
+            "/a/multipleOf': exclusiveMinimum: got -1, want 0",
+        ),
+        (r#"{"enum": []}"#, &[4, 6, 7], "/a/enum': minItems: got 0, want 1"),
+        (
+            r#"{"enum": [1, 1.0]}"#,
+            &[4, 6, 7],
+            "/a/enum': items at 0 and 1 are equal",
+        ),
+        (
+            r#"{"enum": [{"a": 1, "b": 2}, 3, {"b": 2, "a": 1}]}"#,
+            &[4, 6, 7],
+            "/a/enum': items at 0 and 2 are equal",
+        ),
+        (r#"{"type": []}"#, all, "/a/type': minItems: got 0, want 1"),
+        (
+            r#"{"type": ["string", "string"]}"#,
+            all,
+            "/a/type': items at 0 and 1 are equal",
+        ),
+        (
+            r#"{"required": ["a", "a"]}"#,
+            all,
+            "/a/required': items at 0 and 1 are equal",
+        ),
+        (
+            r#"{"required": []}"#,
+            &[4],
+            "/a/required': minItems: got 0, want 1",
+        ),
+        (
+            r#"{"required": [1]}"#,
+            all,
+            "/a/required/0': got number, want string",
+        ),
+        (
+            r#"{"exclusiveMaximum": true}"#,
+            &[4],
+            "/a': properties 'maximum' required, if 'exclusiveMaximum' exists",
+        ),
+        (
+            r#"{"exclusiveMinimum": true}"#,
+            &[6, 7, 19, 20],
+            "/a/exclusiveMinimum': got boolean, want number",
+        ),
+        (r#"{"id": 5}"#, &[4], "/a/id': got number, want string"),
+        (
+            r#"{"$id": 5}"#,
+            &[6, 7, 19, 20],
+            "/a/$id': got number, want string",
+        ),
+        (
+            r#"{"$anchor": 5}"#,
+            &[19, 20],
+            "/a/$anchor': got number, want string",
+        ),
+        (
+            r#"{"dependencies": {"a": ["b", "b"]}}"#,
+            all,
+            "/a/dependencies/a': items at 0 and 1 are equal",
+        ),
+        (
+            r#"{"dependentRequired": {"a": ["b", "b"]}}"#,
+            &[19, 20],
+            "/a/dependentRequired/a': items at 0 and 1 are equal",
+        ),
+        (
+            r#"{"minLength": -1}"#,
+            all,
+            "/a/minLength': minimum: got -1, want 0",
+        ),
+        (
+            r#"{"minLength": 1.5}"#,
+            all,
+            "/a/minLength': got number, want integer",
+        ),
+        (r#"{"minLength": 1.0}"#, &[], ""),
+        (
+            r#"{"contentEncoding": 5}"#,
+            &[7, 19, 20],
+            "/a/contentEncoding': got number, want string",
+        ),
+        (r#"{"allOf": []}"#, all, "/a/allOf': minItems: got 0, want 1"),
+    ];
+    for (keyword, drafts, problem) in table {
+        for (draft, url) in DRAFTS {
+            // The property is absent: the schema itself is invalid.
+            let schema = format!(r#"{{"$schema": "{url}", "properties": {{"a": {keyword}}}}}"#);
+            let got = checked(&schema, "b: 1");
+            match drafts.contains(&draft) {
+                true => assert!(
+                    got.contains(&format!("- at '/properties{problem}")),
+                    "{schema}: {got}"
+                ),
+                false => assert_eq!(got, "ok", "{schema}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn all_drafts_know_dependencies() {
+    for (_, url) in DRAFTS {
+        let schema =
+            format!(r#"{{"$schema": "{url}", "dependencies": {{"x": ["z"], "w": {{"required": ["q"]}}}}}}"#);
+        for (values, expected) in [
+            ("x: 1", "- at '': properties 'z' required, if 'x' exists"),
+            ("w: 1", "- at '': missing property 'q'"),
+            ("{x: 1, z: 1, w: 1, q: 1}", "ok"),
+        ] {
+            let got = checked(&schema, values);
+            assert!(got.contains(expected), "{schema} {values}: {got}");
+        }
+    }
+}
+
 /// Values that make work for a schema end it within these steps.
 fn limited(schema: &str, text: &str) -> String {
     let mut one = chart("c", "{}", Vec::new());
