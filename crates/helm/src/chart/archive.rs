@@ -211,14 +211,13 @@ fn too_large(max: u64) -> Error {
     Error::Chart(message)
 }
 
+/// Returns the path of an entry below the directory of the chart. A backslash makes the path one of Windows, whose first
+/// part ends at a backslash, too.
 fn inner_name(path: &str) -> Result<String, Error> {
     let wrong = |message: &str| Error::Chart(format!("{message}: {path:?}"));
-    let path = if path.contains('\\') {
-        path.replace('\\', "/")
-    } else {
-        path.to_owned()
-    };
-    let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+    let delimiter = if path.contains('\\') { '\\' } else { '/' };
+    let (first, rest) = path.split_once(delimiter).unwrap_or((path, ""));
+    let rest = rest.replace('\\', "/");
     if rest.starts_with('/') {
         return Err(wrong("chart illegally contains absolute paths"));
     }
@@ -253,5 +252,32 @@ pub(super) fn without_mark(data: Bytes) -> Bytes {
         data.slice(3..)
     } else {
         data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backslashes_separate_the_parts_of_a_path() {
+        for (path, expected) in [
+            ("c/f/x", Ok("f/x")),
+            ("c\\f\\x", Ok("f/x")),
+            ("c\\f/x", Ok("f/x")),
+            ("c/f\\x", Ok("x")),
+            ("c\\..\\x", Err("illegally references parent directory")),
+            ("c\\\\x", Err("illegally contains absolute paths")),
+            ("c\\C:\\x", Err("illegally named files")),
+            ("x\\", Err("outside the base directory: \"x\\\\\"")),
+        ] {
+            match (inner_name(path), expected) {
+                (Ok(name), Ok(expected)) => assert_eq!(name, expected, "{path}"),
+                (Err(error), Err(words)) => {
+                    assert!(error.to_string().contains(words), "{path}: {error}");
+                }
+                (found, _) => panic!("{path}: {found:?}"),
+            }
+        }
     }
 }

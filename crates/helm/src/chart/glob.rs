@@ -50,13 +50,13 @@ pub(super) fn files_pattern(pattern: &str) -> Option<Regexp> {
                 text.push(')');
             }
             ',' if depth > 0 => text.push('|'),
-            '\\' => literal(rest.next()?, &mut text),
+            // At the end, a backslash has no effect.
+            '\\' => rest.next().into_iter().for_each(|c| literal(c, &mut text)),
             c => literal(c, &mut text),
         }
     }
-    if depth > 0 {
-        return None;
-    }
+    // Alternatives without an end reach to the end.
+    text.extend(std::iter::repeat_n(')', depth));
     text.push('$');
     Regexp::compile_unicode(&text).ok()
 }
@@ -64,7 +64,7 @@ pub(super) fn files_pattern(pattern: &str) -> Option<Regexp> {
 /// A class is either one range or a list of characters; a `!` in front negates it.
 fn files_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut String) -> Option<()> {
     let negated = rest.next_if_eq(&'!').is_some();
-    let first = rest.next()?;
+    let first = rest.next().filter(|first| *first != ']')?;
     if rest.next_if_eq(&'-').is_some() {
         let last = rest.next()?;
         rest.next_if_eq(&']')?;
@@ -89,4 +89,35 @@ fn files_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut S
     }
     class(&ranges, negated, text);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matched(pattern: &str) -> Option<Vec<&'static str>> {
+        let pattern = files_pattern(pattern)?;
+        let names = ["a.txt", "b.txt", "ab", "sub/a.txt", "{a", "a}"];
+        let is_match = |name: &&str| pattern.search(name, |_| Ok::<_, ()>(())).is_match().unwrap();
+        Some(names.into_iter().filter(is_match).collect())
+    }
+
+    #[test]
+    fn patterns_without_an_end_match_as_in_the_original() {
+        for (pattern, expected) in [
+            ("{a,b", Some(&[][..])),
+            ("{", Some(&[])),
+            ("a{,b", Some(&["ab"])),
+            ("{a{,b}", Some(&["ab"])),
+            ("{a.txt,", Some(&["a.txt"])),
+            ("a.txt\\", Some(&["a.txt"])),
+            ("{a,b}.txt", Some(&["a.txt", "b.txt"])),
+            ("[", None),
+            ("[]", None),
+            ("[]a]", None),
+            ("[!]a]", None),
+        ] {
+            assert_eq!(matched(pattern).as_deref(), expected, "{pattern}");
+        }
+    }
 }
