@@ -75,6 +75,9 @@ impl JsonPatch {
         })?;
         let annotations = patched.pointer_mut("/metadata/annotations");
         let note = annotations.and_then(|annotations| annotations.as_object_mut()?.shift_remove(NOTE));
+        if noted && operations.iter().any(Operation::is_transfer) {
+            forget(&mut patched);
+        }
         match patched {
             Json::Object(_) => {
                 let patched = Node {
@@ -107,6 +110,18 @@ fn note(object: &mut Json) {
     }
     if let Json::Object(annotations) = annotations {
         annotations.insert(NOTE.to_owned(), Json::String(String::new()));
+    }
+}
+
+/// Removes the bookkeeping from other parts of an object, to which a patch took it with the annotations.
+fn forget(value: &mut Json) {
+    match value {
+        Json::Object(fields) => {
+            fields.shift_remove(NOTE);
+            fields.values_mut().for_each(forget);
+        }
+        Json::Array(items) => items.iter_mut().for_each(forget),
+        _ => {}
     }
 }
 

@@ -76,6 +76,11 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    /// Returns true if the operation takes a part of the object to another one.
+    pub(super) fn is_transfer(&self) -> bool {
+        matches!(self.kind.as_str(), "copy" | "move")
+    }
+
     fn path(&self, name: &str) -> Result<&str, OperationError> {
         let failed = || {
             let reason = format!("operation missing path field: {MISSING}");

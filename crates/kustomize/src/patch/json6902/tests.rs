@@ -201,3 +201,35 @@ fn copy_operations_end_at_a_limit() {
     let problem = patched("{a: {}}", &deeper.repeat(200)).unwrap_err();
     assert_eq!(problem, "the patch nests more than 100 levels");
 }
+
+#[test]
+fn copied_annotations_have_no_bookkeeping() {
+    let budget = Budget::default();
+    let object = yaml::read::node("{metadata: {annotations: {a: b}}, l: []}", &budget)
+        .unwrap()
+        .unwrap();
+    for (patch, expected, is_kept) in [
+        (
+            "- {op: copy, from: /metadata/annotations, path: /spec}",
+            r#"{"l":[],"metadata":{"annotations":{"a":"b"}},"spec":{"a":"b"}}"#,
+            true,
+        ),
+        (
+            "- {op: copy, from: /metadata, path: /l/-}",
+            r#"{"l":[{"annotations":{"a":"b"}}],"metadata":{"annotations":{"a":"b"}}}"#,
+            true,
+        ),
+        (
+            "- {op: move, from: /metadata/annotations, path: /spec}",
+            r#"{"l":[],"metadata":{},"spec":{"a":"b"}}"#,
+            false,
+        ),
+    ] {
+        let patch = JsonPatch::parse(patch, &budget).unwrap();
+        let (patched, kept) = patch
+            .apply(&object, true, &testing::run(&budget), &TreePath::root())
+            .unwrap();
+        let json = yaml::print::json_sorted(&patched.to_value().unwrap());
+        assert_eq!((json.as_str(), kept), (expected, is_kept));
+    }
+}
