@@ -51,9 +51,12 @@ fn unsupported_flag(error: &clap::Error, unsupported: UnsupportedFlags) -> Optio
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let (_, why) = unsupported
-        .iter()
-        .find(|(flags, _)| flags.contains(&flag.as_str()))?;
+    refusal(flag, unsupported)
+}
+
+/// Returns the message of a flag that is not supported; `None` if it isn't among those.
+pub(crate) fn refusal(flag: &str, unsupported: UnsupportedFlags) -> Option<String> {
+    let (_, why) = unsupported.iter().find(|(flags, _)| flags.contains(&flag))?;
     Some(format!("{flag} is not supported: {why}"))
 }
 

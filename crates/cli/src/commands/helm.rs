@@ -7,7 +7,7 @@ mod unsupported;
 
 use std::{io::Write as _, path::PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helm::{HelmVersion, Options, values::Sources};
 use remote::RemoteFetcher;
@@ -17,7 +17,7 @@ use crate::{
     deferred::Deferred,
     logins::Logins,
     output::print,
-    usage::{boolean_flag, split_list},
+    usage::{self, boolean_flag, split_list},
 };
 
 use chart_source::ChartSourceFlags;
@@ -145,8 +145,48 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     debug: bool,
 
+    // Flags of `helm template` without effect on its output.
+    #[arg(long, hide = true)]
+    skip_crds: bool,
+    #[arg(long, hide = true)]
+    create_namespace: bool,
+    #[arg(long, hide = true)]
+    hide_notes: bool,
+    // Flags that have a supported value, the default.
+    #[arg(long, hide = true)]
+    validate: bool,
+    #[arg(long, hide = true)]
+    verify: bool,
+    #[arg(
+        long,
+        hide = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "client",
+        default_missing_value = "client"
+    )]
+    dry_run: String,
+
     #[command(flatten)]
     remote: ChartSourceFlags,
+}
+
+/// Refuses flags whose value asks for something that is not supported.
+fn refuse_unsupported(args: &TemplateArgs) -> Result<()> {
+    let on_server = !matches!(args.dry_run.as_str(), "" | "client" | "true");
+    let given = [
+        ("--validate", args.validate),
+        ("--verify", args.verify),
+        ("--dry-run", on_server),
+    ];
+    let refused = given.into_iter().filter(|(_, refused)| *refused);
+    match refused
+        .map(|(flag, _)| usage::refusal(flag, UNSUPPORTED_FLAGS))
+        .next()
+    {
+        Some(refusal) => Err(anyhow!(refusal.unwrap_or_default())),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -156,6 +196,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 }
 
 fn template(args: &TemplateArgs) -> Result<()> {
+    refuse_unsupported(args)?;
     let limits = Limits::default();
     let budget = Budget::new(limits.clone());
     let moment = engine::moment()?;

@@ -34,13 +34,11 @@ pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
     (
         &[
             "--atomic",
-            "--create-namespace",
             "--description",
             "--force",
             "--labels",
             "-l",
             "--replace",
-            "--skip-crds",
             "--take-ownership",
             "--timeout",
             "--wait",
@@ -48,10 +46,7 @@ pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
         ],
         "nothing is installed, the chart is only rendered",
     ),
-    (
-        &["--hide-notes", "--render-subchart-notes"],
-        "notes are not printed",
-    ),
+    (&["--render-subchart-notes"], "notes are not printed"),
     (
         &["--post-renderer", "--post-renderer-args"],
         "no programs are run; pipe the output to the program instead",
