@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn decryption(fields: Value) -> Decryption {
+    fn decryption(fields: &Value) -> Decryption {
         let mut decryption = json!({ "provider": "sops" });
         for (name, value) in fields.as_object().unwrap() {
             decryption[name] = value.clone();
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn global_age_secret_is_read_only_without_an_own_one() {
-        let own = decryption(json!({ "secretRef": { "name": "keys" } }));
-        let none = decryption(json!({}));
+        let own = decryption(&json!({ "secretRef": { "name": "keys" } }));
+        let none = decryption(&json!({}));
         let secret = key_secret(&own, "apps", ("flux-system", "global")).unwrap();
         assert_eq!((secret.namespace, secret.name), ("apps", "keys"));
         assert!(secret.accepts("sops.aws-kms") && secret.accepts("a.agekey"));
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn identity_is_the_own_account_then_the_default_one_then_the_controller() {
         use DecryptionIdentity::{Account, Controller, Nobody};
-        let own = decryption(json!({ "serviceAccountName": "own" }));
-        let none = decryption(json!({ "serviceAccountName": "" }));
+        let own = decryption(&json!({ "serviceAccountName": "own" }));
+        let none = decryption(&json!({ "serviceAccountName": "" }));
         for (decryption, default_account, default_deployer, expected) in [
             (&own, "keys", "", Account("own")),
             (&own, "", "tenant", Account("own")),
