@@ -266,7 +266,7 @@ pub(crate) fn eval_call(rt: &Rt, fun: &Rc<Fun>, call: &Call, caller: Option<Valu
     if scoped && call::takes_context(&func) {
         let ctx = fun.visible_context(rt, call.in_loop, call.in_block)?;
         let called = call::call(&Cx { rt, ctx: &ctx }, &func, args)?;
-        Context::end(ctx, rt);
+        Context::end(&ctx, rt);
         return Ok(called);
     }
     call::call(&fun.cx(rt), &func, args)

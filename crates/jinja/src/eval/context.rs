@@ -193,8 +193,8 @@ impl Context {
     }
 
     /// Ends the use of a context within another one. Its memory is free, unless a function retains it.
-    pub(crate) fn end(context: Rc<Self>, rt: &Rt) {
-        if Rc::strong_count(&context) == 1 {
+    pub(crate) fn end(context: &Rc<Self>, rt: &Rt) {
+        if Rc::strong_count(context) == 1 {
             let bytes = context.locals.len() * ENTRY
                 + context.vars.borrow().len() * VARIABLE
                 + context.exported.borrow().len() * EXPORT

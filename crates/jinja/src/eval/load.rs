@@ -35,8 +35,8 @@ pub(crate) fn parse(rt: &Rt, engine: &Engine, name: &str, source: &str) -> R<Rc<
 }
 
 /// Frees the memory of a template that nothing refers to any more.
-pub(crate) fn unload(rt: &Rt, unit: Rc<Unit>) {
-    if Rc::strong_count(&unit) == 1 {
+pub(crate) fn unload(rt: &Rt, unit: &Rc<Unit>) {
+    if Rc::strong_count(unit) == 1 {
         rt.meter.free(unit.bytes);
     }
 }

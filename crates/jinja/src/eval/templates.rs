@@ -100,7 +100,7 @@ pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -
         }
     }
     run_block(rt, &ctx, &node.name, 0, out)?;
-    Context::end(ctx, rt);
+    Context::end(&ctx, rt);
     Ok(())
 }
 
@@ -142,7 +142,7 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
     if node.with_context {
         let ctx = Context::within(rt, &fun.ctx, &unit, locals(rt, fun, &node.visible)?)?;
         load::render(rt, &unit, &ctx, out)?;
-        Context::end(ctx, rt);
+        Context::end(&ctx, rt);
         return Ok(());
     }
     let module = load::default_module(rt, &fun.ctx.engine, &unit)?;
@@ -162,7 +162,7 @@ fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible
     if with_context {
         let ctx = Context::within(rt, &fun.ctx, &unit, locals(rt, fun, visible)?)?;
         let module = load::module(rt, &unit, &ctx)?;
-        Context::end(ctx, rt);
+        Context::end(&ctx, rt);
         return Ok(module);
     }
     load::default_module(rt, &fun.ctx.engine, &unit)

@@ -34,7 +34,7 @@ pub(crate) fn render_text(cx: &Cx<'_>, text: &Value) -> R<Value> {
     cx.rt.nested(|| {
         let unit = load::parse(cx.rt, &cx.ctx.engine, STRING_NAME, &text)?;
         let rendered = render_unit(cx, &unit, Vec::new())?;
-        load::unload(cx.rt, unit);
+        load::unload(cx.rt, &unit);
         Ok(rendered)
     })
 }
@@ -44,7 +44,7 @@ fn render_unit(cx: &Cx<'_>, unit: &Rc<Unit>, vars: Vec<(Str, Value)>) -> R<Value
     let ctx = Context::within(cx.rt, cx.ctx, unit, vars)?;
     let mut out = String::new();
     load::render(cx.rt, unit, &ctx, &mut out)?;
-    Context::end(ctx, cx.rt);
+    Context::end(&ctx, cx.rt);
     cx.rt.escapes.set(escapes);
     cx.rt.captured(out).map(Value::Str)
 }

@@ -122,7 +122,7 @@ mod tests {
     fn secret_arguments_are_hidden_unless_asked_for() {
         let args = json!({"env": "prod", "db": {"dbPassword": "x", "host": "h"}, "list": [{"token": "y"}]});
         let object = Value::from_json(json!({
-            "spec": {"target": "prod", "interval": "1m", "args": args.clone()},
+            "spec": {"target": "prod", "interval": "1m", "args": args},
             "status": {"lastDeployResult": {"commandInfo": {"target": "prod", "args": {"env": "old"}}}},
         }));
         let hidden =
