@@ -266,6 +266,10 @@ struct Fixed {
 }
 
 impl SharedMemory for Fixed {
+    fn is_revoked(&self) -> bool {
+        false
+    }
+
     fn take(&self, bytes: u64) -> bool {
         let taken = self.taken.load(Ordering::Relaxed) + bytes;
         if taken > self.size {

@@ -212,10 +212,13 @@ fn go_type(content: &Content) -> &'static str {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Returns the text as YAML has it, and the number of lines that separate documents. As in the original, a line that begins
+/// The text as YAML has it, and the number of lines that separate documents.
+type Separated<'a> = (Cow<'a, [u8]>, usize);
+
+/// Finds the lines that separate documents. As in the original, a line that begins
 /// with `---` separates, even if a comment follows without a blank; the line after it may begin with a byte order mark, as
 /// in files that were joined, and is never a separator itself.
-fn separated(text: &[u8]) -> Result<(Cow<'_, [u8]>, usize), (u32, Error)> {
+fn separated(text: &[u8]) -> Result<Separated<'_>, (u32, Error)> {
     let (mut removed, mut found) = (Vec::new(), 0);
     let (mut end, mut is_separator) = (0, false);
     for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {

@@ -74,14 +74,6 @@ fn template_takes_values_and_names_from_flags() {
         (&["r", "small", "--set-json", "name=\"j\""], "r", "j", "default"),
         (&["r", "small", "--set-literal", "name=l"], "r", "l", "default"),
         (
-            &["r", "small", "--validate=false", "--dry-run=server"],
-            "--dry-run is not supported: rendering doesn't connect to a cluster",
-        ),
-        (
-            &["r", "small", "--verify"],
-            "--verify is not supported: signatures are not verified",
-        ),
-        (
             &["small", "--name-template", "x-{{ lower \"Y\" }}"],
             "x-y",
             "a",
@@ -180,6 +172,14 @@ fn template_errors_name_argument_and_cause() {
         (
             &["r", "small", "--set", "a"],
             "failed parsing --set data: key \"a\" has no value",
+        ),
+        (
+            &["r", "small", "--validate=false", "--dry-run=server"],
+            "--dry-run is not supported: rendering doesn't connect to a cluster",
+        ),
+        (
+            &["r", "small", "--verify"],
+            "--verify is not supported: signatures are not verified",
         ),
         (
             &["r", "small", "--validate"],

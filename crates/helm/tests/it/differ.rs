@@ -64,7 +64,7 @@ fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
     let environment = Today(Fixed::default());
     let functions = Standard::new(&environment, HelmVersion::V3);
     let mut set = Set::new();
-    set.parse(NAME, template, &functions, &mut ParseBuffers::default())
+    set.parse(NAME, template, &functions, &mut ParseBuffers::default(), budget)
         .map_err(|error| parse_error(&error))?;
     let values = Value::from_yaml(&yaml::Value::from_json(values.clone()));
     // The other data is not compared, but templates can count it.

@@ -46,6 +46,7 @@ fn build<T>(
         namespace: "apps".to_owned(),
         timeout: Duration::from_secs(60),
         cancelled: Arc::default(),
+        revoked: Default::default(),
     };
     work(&build, &job)
 }

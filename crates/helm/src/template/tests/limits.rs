@@ -312,6 +312,10 @@ struct Fixed {
 }
 
 impl SharedMemory for Fixed {
+    fn is_revoked(&self) -> bool {
+        false
+    }
+
     fn take(&self, bytes: u64) -> bool {
         let taken = self.taken.load(Ordering::Relaxed) + bytes;
         if taken > 16 << 20 {
