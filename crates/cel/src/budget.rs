@@ -24,7 +24,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of all expressions of one pass of a controller over an object, apart from those of each evaluation: 20,000,000 steps, which take
+    /// Limits of all expressions of one pass of a controller over an object, apart from the limits of each evaluation: 20,000,000 steps, which take
     /// less than 8 s. The values of an evaluation end with it, so their bytes are not added up.
     pub const OF_PASS: Self = Self {
         steps: 20_000_000,

@@ -1,4 +1,4 @@
-//! The overview of the commands in `weir --help`, grouped by what people want to do.
+//! The overview of the commands in `weir --help`, grouped by purpose.
 
 use clap::Command;
 

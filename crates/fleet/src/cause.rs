@@ -382,7 +382,7 @@ pub struct NamedObject {
 /// Returns the objects that a message names as `Kind/namespace/name`, each once.
 #[must_use]
 pub fn named_objects(message: &str) -> Vec<NamedObject> {
-    // An underscore is no part of these names, but of words that are none.
+    // An underscore is not a part of these names, but of other words.
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_');
     let is_label = |text: &str| {
         let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');

@@ -171,8 +171,8 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Errors that are kept.
-    const KEPT: usize = 3;
+    /// Maximum number of errors in a message.
+    const MOST: usize = 3;
 
     /// Joins the first errors, and counts the others.
     fn text(&self) -> String {
@@ -317,7 +317,7 @@ fn failures<'de, D: Deserializer<'de>>(from: D) -> Result<Failures, D::Error> {
         Error::Other(IgnoredAny) => None,
     });
     Ok(Failures {
-        first: first.take(Failures::KEPT).collect(),
+        first: first.take(Failures::MOST).collect(),
         count,
     })
 }

@@ -287,7 +287,7 @@ impl Intake {
     }
 }
 
-/// Returns the bytes to reserve for the next attempt of an answer that was refused `needed` bytes: what is still to come is not known.
+/// Returns the bytes to reserve for the next attempt of an answer that was refused `needed` bytes: the size of the rest is unknown.
 fn more_than(needed: u64, most: u64) -> u64 {
     needed.max(FIRST_RESERVATION).saturating_mul(2).min(most)
 }

@@ -139,7 +139,7 @@ pub trait Object: fmt::Debug {
         self.data()
     }
 
-    /// Returns what `toToml` writes of a time.
+    /// Returns the form in which `toToml` writes a time.
     fn toml(&self) -> Option<String> {
         None
     }

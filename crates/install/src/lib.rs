@@ -3,7 +3,7 @@
 //! Pure functions of options: [`objects`] and [`install`] return the controllers with their definitions and rights, made from the embedded
 //! `deploy/` and `crds/`; [`sync`] the source and the Kustomization by which an installation follows a repository; [`kustomization`] the
 //! file that lists both. The three strings are the files that `weir bootstrap` commits, and that others (Terraform) can commit.
-//! [`select`] takes controllers from manifests of others, such as those of another release. [`kluctl_project`] installs the kluctl-controller alone, as kluctl does.
+//! [`select`] takes controllers from manifests of others, such as the manifests of another release. [`kluctl_project`] installs the kluctl-controller alone, as kluctl does.
 
 mod components;
 mod edit;

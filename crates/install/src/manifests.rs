@@ -1,4 +1,4 @@
-//! The objects of an installation in manifests that somebody else made, such as those of another release.
+//! The objects of an installation in manifests that somebody else made, such as another release.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ pub struct Selection {
     pub namespace: String,
 }
 
-/// Returns the objects in the texts of manifests, in their order: those of the selected controllers, and those of none. Values are not
+/// Returns the objects of manifests, in their order: the objects of the selected controllers, and the objects of no controller. Values are not
 /// changed, so the namespace has to be the one of the manifests.
 ///
 /// # Errors
-/// If a text is no YAML, there are no objects, a controller is missing, or the manifests are for another namespace.
+/// If a document is invalid YAML, there are no objects, a controller is missing, or the manifests are for another namespace.
 pub fn select(texts: &[String], selection: &Selection) -> Result<Vec<Value>, Error> {
     let budget = Budget::new(Limits::default());
     let mut objects = Vec::new();

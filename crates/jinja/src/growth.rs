@@ -1,4 +1,4 @@
-//! The work and the memory of templates: they grow with the text, last as long as what needs them, and come out of the shared memory.
+//! The work and the memory of templates: they grow with the text, last as long as they are needed, and come out of the shared memory.
 
 use std::{
     fmt::Write as _,
@@ -257,7 +257,7 @@ fn syntax_trees_are_counted_before_they_are_made_and_as_long_as_they_last() {
     }
 }
 
-/// Memory of a fixed size, which counts what is taken.
+/// Memory of a fixed size, which counts the taken bytes.
 #[derive(Debug)]
 struct Fixed {
     size: u64,

@@ -10,7 +10,7 @@ const FUEL: u64 = 20_000_000;
 /// The memory limit of a renderer, as a multiple of the limit of one value.
 const MEMORY: u64 = 4;
 
-/// Counts steps from the start of a template, and the memory that may be in use: of the running template, and of what outlives a
+/// Counts steps from the start of a template, and the memory that may be in use: of the running template, and of values that outlive a
 /// template. The memory is taken from the shared memory of the budget, and given back on drop.
 #[derive(Default)]
 pub(crate) struct Meter {
@@ -26,7 +26,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts the steps of a template. What earlier templates left in memory still counts.
+    /// Starts the steps of a template. The memory that earlier templates left still counts.
     pub(crate) fn start(&self, budget: &Budget) -> Result<(), Exceeded> {
         budget.check()?;
         self.steps.set(0);

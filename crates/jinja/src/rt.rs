@@ -209,7 +209,7 @@ impl Rt {
         Ok(self.meter.alloc(bytes as u64)?)
     }
 
-    /// Frees counted bytes of what the template no longer uses.
+    /// Frees counted bytes that the template no longer uses.
     pub(crate) fn free(&self, bytes: usize) {
         self.meter.free(bytes as u64);
     }

@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// Counts a text before it is parsed. Its nodes live until the end of the build, and may take 50 times the text.
+    /// Counts the content of a file before it is parsed. Its nodes live until the end of the build, and may take 50 times its size.
     pub(crate) fn parses(&self, text: &[u8], file: &TreePath) -> Result<(), Error> {
         self.step(text.len() as u64 / 64, file)?;
         let nodes = yaml::read::most_nodes(text) as u64;

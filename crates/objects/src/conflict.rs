@@ -97,7 +97,7 @@ pub struct Policy<'a> {
     pub rules: &'a [ConflictRule],
 }
 
-/// The rules about conflicts of an object, as texts.
+/// The rules about conflicts of an object, as strings.
 #[derive(Debug, Clone)]
 pub struct ConflictTexts {
     texts: Vec<RuleText>,
@@ -113,7 +113,7 @@ pub struct Resolver {
 }
 
 impl ConflictTexts {
-    /// Returns the rules of the project, then those of the object's annotations; later ones override earlier ones.
+    /// Returns the rules of the project, then the rules of the object's annotations; later ones override earlier ones.
     #[must_use]
     pub fn of(local: &Value, policy: Policy<'_>) -> Self {
         let mut all = Self {

@@ -12,7 +12,7 @@ use crate::{
     vocabulary::{Vocabulary, is_marked},
 };
 
-/// The rules about differences of an object, as texts.
+/// The rules about differences of an object, as strings.
 #[derive(Debug, Clone, Default)]
 pub struct IgnoreTexts {
     everything: bool,

@@ -65,7 +65,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy)]
 struct Peer(IpAddr);
 
-/// Returns the address of the client of a request with these extensions, which is that of the proxy if there is one; `None` if [`serve`]
+/// Returns the address of the client of a request with these extensions, which is the address of the proxy if there is one; `None` if [`serve`]
 /// did not receive the request.
 #[must_use]
 pub fn peer(extensions: &Extensions) -> Option<IpAddr> {

@@ -28,8 +28,8 @@ const SHORT_WAIT: Duration = Duration::from_secs(10);
 /// Times for which a pass holds its permit during work that lends it: if a namespace with fewer permits waits, and if none does.
 const LENT_IF_WANTED: Duration = Duration::from_secs(2);
 const LENT: Duration = Duration::from_secs(10);
-/// Pause between two looks at the namespaces that wait.
-const LOOK: Duration = Duration::from_millis(250);
+/// Pause between two checks for namespaces that wait.
+const LENDING_PAUSE: Duration = Duration::from_millis(250);
 
 /// The permits of a kind's passes, and the passes that wait without one.
 #[derive(Clone)]
@@ -159,12 +159,12 @@ fn is_lent(held: Duration, is_wanted: bool) -> bool {
     held >= if is_wanted { LENT_IF_WANTED } else { LENT }
 }
 
-struct Held {
+struct TimedPermit {
     _permit: FairPermit,
     since: tokio::time::Instant,
 }
 
-impl Held {
+impl TimedPermit {
     fn new(permit: FairPermit) -> Self {
         Self {
             _permit: permit,
@@ -175,7 +175,7 @@ impl Held {
 
 #[derive(Default)]
 struct SlotState {
-    permit: Option<Held>,
+    permit: Option<TimedPermit>,
     waiting: Option<u64>,
     closed: bool,
 }
@@ -194,7 +194,7 @@ impl WorkSlot {
             slots: permit.slots,
             namespace: permit.permit.key().to_owned(),
             state: Mutex::new(SlotState {
-                permit: Some(Held::new(permit.permit)),
+                permit: Some(TimedPermit::new(permit.permit)),
                 waiting: None,
                 closed: false,
             }),
@@ -262,7 +262,7 @@ impl WorkSlot {
             drop(permit);
             return;
         }
-        state.permit = Some(Held::new(permit));
+        state.permit = Some(TimedPermit::new(permit));
         if let Some(number) = state.waiting.take() {
             self.0.slots.waiting.lock().remove(&self.0.namespace, number);
         }
@@ -291,8 +291,8 @@ impl WorkSlot {
     /// Waits until the permit is to be lent. Cancel safe.
     pub async fn overdue(&self) {
         loop {
-            tokio::time::sleep(LOOK).await;
-            let held = self.held();
+            tokio::time::sleep(LENDING_PAUSE).await;
+            let held = self.permit_age();
             if held.is_some_and(|held| is_lent(held, self.is_wanted())) {
                 return;
             }
@@ -302,10 +302,10 @@ impl WorkSlot {
     /// Returns true if the pass has held its permit for at least `held`, and a namespace with fewer permits waits for one.
     #[must_use]
     pub fn is_wanted_after(&self, held: Duration) -> bool {
-        self.held().is_some_and(|time| time >= held) && self.is_wanted()
+        self.permit_age().is_some_and(|time| time >= held) && self.is_wanted()
     }
 
-    fn held(&self) -> Option<Duration> {
+    fn permit_age(&self) -> Option<Duration> {
         let state = self.0.state.lock();
         state.permit.as_ref().map(|held| held.since.elapsed())
     }
@@ -400,7 +400,11 @@ mod tests {
             _ = futures::future::join_all(endless) => panic!("the work has no end"),
             _ = slots.acquire("good") => {}
         }
-        assert!(start.elapsed() <= LENT_IF_WANTED + LOOK, "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() <= LENT_IF_WANTED + LENDING_PAUSE,
+            "{:?}",
+            start.elapsed()
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -418,7 +422,7 @@ mod tests {
             start.elapsed()
         });
         assert!(other < LENT_IF_WANTED, "{other:?}");
-        assert!(slot.held().is_some() && !slot.is_wanted_after(Duration::ZERO));
+        assert!(slot.permit_age().is_some() && !slot.is_wanted_after(Duration::ZERO));
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, TokenRefusal> {
     Ok(token)
 }
 
-/// Returns the user that a token of a ServiceAccount names, whoever made it; `None` if it is no such token.
+/// Returns the user that a token of a ServiceAccount names, whoever made it; `None` if it is another token.
 fn unverified_subject(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {

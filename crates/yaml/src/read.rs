@@ -61,7 +61,7 @@ pub struct Document {
     pub position: Position,
 }
 
-/// Returns a number that the nodes of a text don't exceed, without reading it: its separators, and one.
+/// Returns a number that the nodes of a document don't exceed, without parsing it: its separators, and one.
 #[must_use]
 pub fn most_nodes(text: &[u8]) -> usize {
     let is_separator = |byte: &&u8| matches!(byte, b',' | b'\n' | b'[' | b'{' | b':');

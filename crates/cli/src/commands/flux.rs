@@ -189,7 +189,7 @@ pub(crate) struct FluxFlags {
     /// Timeout for the whole command
     #[arg(long, value_name = "DURATION", help_heading = "Waiting", default_value = "5m", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Accepted for compatibility with flux; weir says what it does anyway
+    /// Accepted for compatibility with flux; weir prints its steps anyway
     #[arg(long = "verbose", hide = true)]
     _verbose: bool,
 }

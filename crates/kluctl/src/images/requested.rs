@@ -96,7 +96,7 @@ impl ImageContext<'_> {
         repeated::count(self.budget, self.tags.iter().map(String::len), operation)
     }
 
-    /// Counts what one request adds: the image in the object and in the list of images, and the names beside it.
+    /// Counts the strings that one request adds: the image in the object and in the list of images, and the names beside it.
     fn count_result(&self, after: &str, container: Option<&str>, reference: &ObjectRef) -> Result<(), Error> {
         let namespace = reference.namespace.as_deref().unwrap_or_default();
         let names = [

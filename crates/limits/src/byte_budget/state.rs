@@ -26,12 +26,12 @@ pub(super) struct State {
     is_divided: bool,
     tenants: HashMap<Arc<str>, u64>,
     /// Shares that hold units, by their number.
-    shares: BTreeMap<u64, Held>,
+    shares: BTreeMap<u64, ShareState>,
     claims: Vec<Claim>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct ShareState {
     tenant: Arc<str>,
     units: u64,
     since: Instant,
@@ -41,7 +41,7 @@ struct Held {
 }
 
 /// The units of a tenant that aren't revoked yet, and its shares that may be revoked.
-type Revocable<'a> = (u64, Vec<(u64, &'a Held)>);
+type Revocable<'a> = (u64, Vec<(u64, &'a ShareState)>);
 
 /// Free units that are reserved for a tenant.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl State {
             .retain(|claim| claim.tenant != *request.tenant && claim.until > now);
         self.free -= request.units;
         *self.tenants.entry(Arc::clone(request.tenant)).or_default() += request.units;
-        let held = self.shares.entry(request.share).or_insert_with(|| Held {
+        let held = self.shares.entry(request.share).or_insert_with(|| ShareState {
             tenant: Arc::clone(request.tenant),
             units: 0,
             since: now,
@@ -167,7 +167,7 @@ impl State {
         if !self.is_divided {
             return tokens;
         }
-        let stops = |held: &&Held| held.revoked.is_some_and(|since| since + REVOKE_AFTER > now);
+        let stops = |held: &&ShareState| held.revoked.is_some_and(|since| since + REVOKE_AFTER > now);
         let coming: u64 = self.shares.values().filter(stops).map(|held| held.units).sum();
         let needed = self.needed(request);
         let wanted = needed.saturating_add(self.reserved(request.tenant, now));
@@ -216,7 +216,7 @@ impl State {
             .max_by_key(|(units, _)| *units)
             .and_then(|(_, revocable)| {
                 let largest = revocable.iter().map(|(_, held)| held.units).max()?;
-                let is_large = |(_, held): &&(u64, &Held)| held.units >= largest.div_ceil(2);
+                let is_large = |(_, held): &&(u64, &ShareState)| held.units >= largest.div_ceil(2);
                 let newest = revocable
                     .iter()
                     .filter(is_large)

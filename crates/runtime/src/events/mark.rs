@@ -41,7 +41,7 @@ impl Marks {
         }
     }
 
-    /// Changes marks until the sender has ended, and then those of all objects with waiting events. A change that failed is tried again at
+    /// Changes marks until the sender has ended, and then the marks of all objects with waiting events. A change that failed is tried again at
     /// the next one.
     pub(super) async fn run(self, outbox: Arc<Outbox>, sent: CancellationToken) {
         loop {

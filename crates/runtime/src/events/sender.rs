@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 
 const LAST_POST: Duration = Duration::from_millis(300);
 
-/// Posts events, one after the other, those of the namespaces in turn. A failure that the notification-controller answers pauses the events of
+/// Posts events, one after the other, from the namespaces in turn. A failure that the notification-controller answers pauses the events of
 /// that namespace alone. While it cannot be reached, one event at a time is tried.
 pub(super) struct Sender {
     poster: Poster,

@@ -58,7 +58,7 @@ fn steps_fail_after_deadline_and_cancellation() {
     assert_eq!(budget.step(2000), Err(Exceeded::Cancelled));
 }
 
-/// Memory of a fixed size, which counts what is taken.
+/// Memory of a fixed size, which counts the taken bytes.
 #[derive(Debug)]
 struct Fixed {
     size: u64,

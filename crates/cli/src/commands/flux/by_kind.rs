@@ -22,7 +22,7 @@ pub(crate) trait KindCommand {
         None
     }
 
-    /// Returns the examples of a subcommand by its words, such as `source git`; `None` if they are those of all subcommands.
+    /// Returns the examples of a subcommand by its words, such as `source git`; `None` if all subcommands share them.
     fn examples(_words: &str) -> Option<String> {
         None
     }

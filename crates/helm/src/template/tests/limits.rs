@@ -304,7 +304,7 @@ fn syntax_trees_of_a_set_have_a_limit_and_are_counted_before_they_are_made() {
     }
 }
 
-/// Memory of a fixed size, which counts what is taken.
+/// Memory of a fixed size, which counts the taken bytes.
 #[derive(Debug, Default)]
 struct Fixed {
     taken: AtomicU64,

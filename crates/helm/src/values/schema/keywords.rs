@@ -1,4 +1,4 @@
-//! The keywords of each draft, and what their values must be.
+//! The keywords of each draft, and the shapes of their values.
 
 use serde_json::Value as Json;
 
@@ -32,7 +32,7 @@ pub(super) enum Shape {
     StringsMap,
 }
 
-/// Returns what the value of a keyword must be; `None` for keywords that the draft doesn't know.
+/// Returns the shape that the value of a keyword must have; `None` for keywords that the draft doesn't know.
 pub(super) fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
     use Shape as S;
     Some(match keyword {
@@ -108,7 +108,7 @@ fn distinct(items: &[Json]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a text that is the same for equal values.
+/// Returns a string that is the same for equal values.
 fn canonical(value: &Json) -> String {
     match value {
         Json::Number(number) => number

@@ -77,7 +77,7 @@ impl KindCommand for Inventories {
     }
 }
 
-/// Returns true for kinds whose objects are in the trees of others with what they deployed.
+/// Returns true for kinds whose objects are in the trees of others with their deployed objects.
 fn deploys(kind: &Kind) -> bool {
     matches!(kind.kind, "Kustomization" | "HelmRelease" | "KluctlDeployment")
 }

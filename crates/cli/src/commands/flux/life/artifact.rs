@@ -13,7 +13,7 @@ use crate::logins::{AccessFlags, Logins};
 /// Maximum depth of directories in an artifact.
 const MAX_DEPTH: usize = 8;
 
-/// Checks the address of an artifact: its digest is what the user trusts.
+/// Checks the address of an artifact: the user trusts its digest.
 pub(super) fn check(url: &str) -> Result<()> {
     ensure!(
         url.starts_with("oci://"),
@@ -27,11 +27,11 @@ pub(super) fn check(url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Pulls an artifact, and returns the texts of its YAML files by the order of their names. Its manifest and content are verified by
+/// Pulls an artifact, and returns the content of its YAML files by the order of their names. Its manifest and content are verified by
 /// the digest.
 ///
 /// # Errors
-/// If the address has no digest, the registry can't be reached, or the content is not that of the digest.
+/// If the address has no digest, the registry can't be reached, or the content has another digest.
 pub(super) fn pull(url: &str, timeout: Duration) -> Result<Vec<String>> {
     check(url)?;
     let _ = rustls::crypto::ring::default_provider().install_default();

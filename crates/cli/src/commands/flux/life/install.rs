@@ -14,7 +14,7 @@ use crate::{
 /// Install the controllers, or upgrade them
 ///
 /// The manifests are part of weir: nothing is downloaded, unless --manifests-oci names an artifact. Its content is verified by the digest, and
-/// --components selects from it; the registry's login is that of Docker's config.json. Objects of the namespace of the controllers that name no ServiceAccount deploy as
+/// --components selects from it; the login to the registry comes from Docker's config.json. Objects of the namespace of the controllers that name no ServiceAccount deploy as
 /// cluster-admin; objects of other namespaces have the rights of their own ServiceAccounts (see --admin). The same command with other flags
 /// changes the installation, and is safe to repeat. A cluster that follows a Git repository is upgraded by `weir bootstrap`.
 #[derive(Args)]
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct InstallArgs {
     #[command(flatten)]
     controllers: ControllerFlags,
-    /// Install the manifests of an OCI artifact, such as that of another release: oci://HOST/PATH@sha256:DIGEST
+    /// Install the manifests of an OCI artifact, such as the one of another release: oci://HOST/PATH@sha256:DIGEST
     #[arg(long, value_name = "URL", conflicts_with_all = [
         "version", "registry", "image_pull_secret", "watch_all_namespaces", "log_level", "cluster_domain", "toleration_keys", "admin",
     ])]

@@ -8,7 +8,7 @@ use super::read;
 const SECRET_WORDS: [&str; 6] = ["password", "passwd", "secret", "token", "credential", "key"];
 const HIDDEN: &str = "*****";
 
-/// Fields of the spec that choose what is deployed.
+/// Fields of the spec that choose the deployed objects.
 const CHOICES: [&str; 5] = ["target", "targetNameOverride", "context", "args", "images"];
 
 /// Results in the status of either kind, with their commands.
@@ -20,7 +20,7 @@ const RESULTS: [(&str, &str); 5] = [
     ("lastDriftDetectionResult", "detect drift"),
 ];
 
-/// Returns the target, arguments and images of the spec, and those of the last deployment. Secret arguments are hidden unless
+/// Returns the target, arguments and images of the spec and of the last deployment. Secret arguments are hidden unless
 /// `shows_secrets` is true.
 pub(super) fn arguments(object: &Value, shows_secrets: bool) -> Value {
     let mut shown = chosen(object.get("spec"), shows_secrets);

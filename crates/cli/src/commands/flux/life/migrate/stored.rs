@@ -16,7 +16,7 @@ use crate::commands::flux::{
 
 const PARALLEL: usize = 16;
 
-/// Stores all objects again, or prints what would be stored if it is a dry run.
+/// Stores all objects again, or prints them if it is a dry run.
 pub(super) async fn run(flux: &Flux, is_dry: bool) -> Result<()> {
     let definitions = found::definitions(&flux.cluster).await?;
     ensure!(

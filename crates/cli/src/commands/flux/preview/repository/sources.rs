@@ -20,7 +20,7 @@ pub(super) struct RepositorySources {
     repository: Option<String>,
     branch: Option<String>,
     named: BTreeSet<String>,
-    /// Those of the named ones that exist, or that something is deployed from.
+    /// The named sources that exist, or that something is deployed from.
     known: BTreeSet<String>,
     /// The ignore rules of GitRepositories with the URL of the repository.
     found: BTreeMap<String, Option<String>>,
