@@ -151,7 +151,7 @@ fn conversions_of_values_are_charged_before_they_are_made() {
     let limits = |steps| Limits { steps, bytes: 0 };
     let mut allowance = Allowance::new(limits(200));
     assert!(allowance.convert(&value).is_ok());
-    assert_eq!(allowance.left().steps, 200 - 107);
+    assert_eq!(allowance.left().steps, 200 - 108);
     assert_eq!(allowance.convert(&value).err(), Some(EvalError::AllSteps(200)));
 }
 

@@ -152,6 +152,8 @@ const LASTING: &[&str] = &[
     "{% set x = l %}{% if x.append(['a' * 500000]) %}{% endif %}",
     "{% if d.update({t ~ d | length: 'a' * 500000}) %}{% endif %}",
     "{% set x = [] %}{% if l.append(x) %}{% endif %}{% if x.append('a' * 500000) %}{% endif %}",
+    "{% if l | length == 0 %}{% for i in range(20) %}{% for j in [1] %}{% if l.append(loop) %}{% endif %}{% endfor %}\
+     {% endfor %}{% endif %}{% if l['FILE'[1:] | int].changed('a' * 500000) %}{% endif %}",
     "{% macro m() %}{{ x }}{% endmacro %}{% set x = 'a' * 500000 %}{% if l.append(m) %}{% endif %}",
     "{% import 'FILE' as f %}",
     "{% if debug_print('a' * 300000) %}{% endif %}",

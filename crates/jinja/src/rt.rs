@@ -16,7 +16,7 @@ use crate::{
     loader::Loader,
     meter::Meter,
     patterns::{Compiled, Patterns},
-    value::{Dict, Key, List, Str, Value, frozen::Vars},
+    value::{Dict, Key, List, Str, Value, frozen::Vars, origin},
 };
 
 /// The maximum nesting of calls, includes and generators.
@@ -47,7 +47,7 @@ pub(crate) trait Release {
     fn release(&self);
 }
 
-/// A container that got items: it may contain itself, and may outlive the template.
+/// A container that got another one: it may contain itself.
 enum Container {
     List(Weak<List>),
     Dict(Weak<Dict>),
@@ -108,16 +108,16 @@ pub(crate) struct Rt {
     retained: RefCell<Vec<Rc<dyn Release>>>,
     /// The number of retained functions at the start of the template.
     retained_before: Cell<usize>,
-    /// The containers that the template changed.
+    /// Containers that got others in the template.
     changed: RefCell<Vec<Container>>,
     /// The number of changed containers at which the list is pruned.
     max_changed: Cell<usize>,
-    /// Changed containers that outlived their template.
+    /// Likewise, in earlier templates.
     outlived: RefCell<Vec<Container>>,
-    /// Set if a container got an item that holds others.
-    nests: Cell<bool>,
-    /// Set if values of the template are cached.
-    caches: Cell<bool>,
+    /// Set if a value of the template outlives it.
+    lasts: Cell<bool>,
+    /// Set if a function of the template may outlive it.
+    shares_functions: Cell<bool>,
     pub(crate) random: Cell<u64>,
     pub(crate) patterns: Patterns,
 }
@@ -156,8 +156,8 @@ impl Rt {
             changed: RefCell::default(),
             max_changed: Cell::new(MANY_CHANGED),
             outlived: RefCell::default(),
-            nests: Cell::new(false),
-            caches: Cell::new(false),
+            lasts: Cell::new(false),
+            shares_functions: Cell::new(false),
             random: Cell::new(0),
             patterns: Patterns::default(),
         }
@@ -169,8 +169,9 @@ impl Rt {
         self.nested.set(0);
         self.hashing.set(false);
         self.escapes.set(false);
-        self.nests.set(false);
-        self.caches.set(false);
+        self.lasts.set(false);
+        self.shares_functions.set(false);
+        origin::start_template();
         self.retained_before.set(self.retained.borrow().len());
         Ok(())
     }
@@ -178,19 +179,15 @@ impl Rt {
     /// Ends a template, whose context must be dropped: memory of values that can't be reached any more is free again.
     pub(crate) fn end(&self) {
         self.patterns.clear();
-        let first = self.retained_before.get();
-        // A retained function may be in a container that outlives the template only if a container got more than plain items.
-        let retains = self.retained.borrow().len() > first;
-        let mut lasts = self.caches.get() || (self.nests.get() && retains);
-        if !lasts {
-            let ended = self.retained.borrow_mut().split_off(first);
+        if !self.shares_functions.get() {
+            let ended = self.retained.borrow_mut().split_off(self.retained_before.get());
             for fun in ended {
                 fun.release();
             }
         }
         self.prune();
         let mut changed = self.changed.borrow_mut();
-        lasts |= !changed.is_empty();
+        let lasts = self.lasts.get() || !changed.is_empty();
         self.outlived.borrow_mut().append(&mut changed);
         self.meter.end(lasts);
     }
@@ -214,9 +211,10 @@ impl Rt {
         self.meter.free(bytes as u64);
     }
 
-    /// Records that values of the template are cached, and outlive it.
-    pub(crate) fn caches(&self) {
-        self.caches.set(true);
+    /// Records that any values of the template may outlive it: they are cached, or an earlier iterator holds them.
+    pub(crate) fn outlives(&self) {
+        self.lasts.set(true);
+        self.shares_functions.set(true);
     }
 
     /// Counts bytes that are written to an output, which [`Self::captured`] makes a value.
@@ -384,7 +382,7 @@ impl Rt {
         self.alloc(ENTRY * 4)
     }
 
-    /// Records that a container got an item: they may contain each other from now on, and the item may outlive the template.
+    /// Records that a container got an item: the item may outlive the template, and they may contain each other from now on.
     pub(crate) fn linked(&self, container: &Value, item: &Value) -> R<()> {
         let plain = matches!(
             item,
@@ -397,10 +395,21 @@ impl Rt {
                 | Value::Markup(_)
                 | Value::Bytes(_)
         );
-        if !plain {
-            self.nests.set(true);
-            self.alloc(ENTRY)?;
+        let is_new = match container {
+            Value::List(list) => list.is_new(),
+            Value::Dict(dict) => dict.is_new(),
+            _ => true,
+        };
+        if !is_new {
+            self.lasts.set(true);
         }
+        if plain {
+            return Ok(());
+        }
+        if !is_new {
+            self.shares_functions.set(true);
+        }
+        self.alloc(ENTRY)?;
         let known = self
             .changed
             .borrow()
@@ -414,9 +423,6 @@ impl Rt {
             Value::Dict(dict) => Container::Dict(Rc::downgrade(dict)),
             _ => return Ok(()),
         };
-        if plain {
-            self.alloc(ENTRY)?;
-        }
         if self.changed.borrow().len() >= self.max_changed.get() {
             self.prune();
         }

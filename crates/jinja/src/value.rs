@@ -11,6 +11,7 @@ pub(crate) mod members;
 pub(crate) mod number;
 pub(crate) mod object;
 pub(crate) mod operator;
+pub(crate) mod origin;
 pub(crate) mod sequence;
 pub(crate) mod sort;
 

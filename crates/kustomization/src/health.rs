@@ -201,8 +201,10 @@ impl Checks {
                     None => break,
                 },
             };
+            let is_last = matches!(found, Checked::Exhausted(_))
+                || before.saturating_sub(allowance.left().steps) >= SLICE;
             checked.push(found);
-            if before.saturating_sub(allowance.left().steps) >= SLICE {
+            if is_last {
                 break;
             }
         }

@@ -249,7 +249,7 @@ mod tests {
         };
         let refused = rules(2_000, "(a|b){1000}x?").unwrap_err().to_string();
         assert!(refused.contains("too many"), "{refused}");
-        let rules = rules(100, "(a?){3000}b").unwrap().unwrap();
+        let rules = rules(100, "(?:a?){900}(?:a?){900}b").unwrap().unwrap();
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a".repeat(100_000) },
         });
@@ -260,8 +260,11 @@ mod tests {
 
     #[tokio::test]
     async fn rules_are_compiled_on_another_thread_and_invalid_ones_stall() {
-        let rules: Vec<IgnoreRule> =
-            serde_json::from_value(json!([{ "paths": ["/a"] }, { "paths": ["a.b"] }])).unwrap();
+        // They take much longer than a poll.
+        let costly = json!({ "paths": ["/a"], "target": { "name": "(?:a?){900}(?:a?){900}b" } });
+        let mut rules = vec![costly; 20];
+        rules.push(json!({ "paths": ["a.b"] }));
+        let rules: Vec<IgnoreRule> = serde_json::from_value(Json::Array(rules)).unwrap();
         let mut compiled = Box::pin(IgnoreRules::compile_for("apps", &rules));
         assert!(futures::FutureExt::now_or_never(&mut compiled).is_none());
         let fault = compiled.await.unwrap_err();
@@ -271,7 +274,7 @@ mod tests {
         );
         assert_eq!(
             fault.message,
-            "spec.ignore[1].paths: \"a.b\" is not a JSON pointer: it has to begin with '/', as in '/spec/replicas'"
+            "spec.ignore[20].paths: \"a.b\" is not a JSON pointer: it has to begin with '/', as in '/spec/replicas'"
         );
     }
 

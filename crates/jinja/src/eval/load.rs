@@ -156,7 +156,7 @@ pub(crate) fn default_module(rt: &Rt, engine: &Rc<Engine>, unit: &Rc<Unit>) -> R
     if let Some(module) = known {
         return Ok(module);
     }
-    rt.caches();
+    rt.outlives();
     let made = module(rt, unit, &Context::root(rt, engine, unit)?)?;
     *unit.module.borrow_mut() = Some(made.clone());
     Ok(made)

@@ -10,7 +10,7 @@ use crate::{
     ast::For,
     exc::{R, raise, type_error},
     rt::{ENTRY, Rt},
-    value::{Iter, Undef, Value, args::Args, bury, compare, iter, object::RuntimeObject},
+    value::{Iter, Undef, Value, args::Args, bury, compare, iter, object::RuntimeObject, origin::Origin},
 };
 
 /// The items of a loop that pass its test.
@@ -59,6 +59,7 @@ pub(crate) struct LoopState {
     depth0: i64,
     /// The loop and its function, for calls of a recursive loop.
     again: Option<(Rc<For>, Rc<Fun>)>,
+    origin: Origin,
 }
 
 impl Drop for LoopState {
@@ -81,10 +82,19 @@ impl LoopState {
             length: Cell::new(None),
             depth0,
             again,
+            origin: Origin::here(),
+        }
+    }
+
+    /// Records that a loop of an earlier template gets values.
+    fn note_values(&self, rt: &Rt) {
+        if !self.origin.is_new() {
+            rt.outlives();
         }
     }
 
     fn fetch(&self, rt: &Rt) -> R<Option<Value>> {
+        self.note_values(rt);
         let Some(mut items) = self.items.borrow_mut().take() else {
             return Ok(None);
         };
@@ -138,6 +148,7 @@ impl LoopState {
     }
 
     pub(crate) fn changed(&self, rt: &Rt, values: Vec<Value>) -> R<bool> {
+        self.note_values(rt);
         let before = self.changed.borrow_mut().take();
         let mut same = before.as_ref().is_some_and(|before| before.len() == values.len());
         for (old, new) in before.iter().flatten().zip(&values) {

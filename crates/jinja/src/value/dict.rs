@@ -8,7 +8,9 @@ use std::{
 
 use indexmap::{Equivalent, IndexMap};
 
-use super::{Object, Str, Undef, Value, bury, compare::numbers_equal, frozen::Frozen, number};
+use super::{
+    Object, Str, Undef, Value, bury, compare::numbers_equal, frozen::Frozen, number, origin::Origin,
+};
 use crate::exc::{R, type_error};
 
 pub(crate) type DictMap = IndexMap<Key, Value>;
@@ -132,6 +134,7 @@ impl Equivalent<Key> for Text<'_> {
 /// A dictionary; one from a variable is converted at its first use.
 pub(crate) struct Dict {
     entries: RefCell<Entries>,
+    origin: Origin,
 }
 
 enum Entries {
@@ -143,13 +146,20 @@ impl Dict {
     pub(crate) fn new(map: DictMap) -> Self {
         Self {
             entries: RefCell::new(Entries::Ready(map)),
+            origin: Origin::here(),
         }
     }
 
     pub(crate) fn frozen(entries: Arc<[(Str, Frozen)]>) -> Self {
         Self {
             entries: RefCell::new(Entries::Frozen(entries)),
+            origin: Origin::VARIABLES,
         }
+    }
+
+    /// Returns true if the running template made the dictionary.
+    pub(crate) fn is_new(&self) -> bool {
+        self.origin.is_new()
     }
 
     fn thaw(&self) {

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{Dict, List, Object, Range, Str, Tuple, Undef, Value, bury, object::ViewKind};
+use super::{Dict, List, Object, Range, Str, Tuple, Undef, Value, bury, object::ViewKind, origin::Origin};
 use crate::{
     exc::{R, raise, type_error, value_error},
     rt::{ENTRY, Rt},
@@ -166,6 +166,7 @@ pub(crate) struct IterObj {
     source: RefCell<Option<IterSource>>,
     running: Cell<bool>,
     chain: u32,
+    origin: Origin,
 }
 
 impl IterObj {
@@ -176,6 +177,7 @@ impl IterObj {
             chain: iter.chain() + 1,
             source: RefCell::new(Some(IterSource::Iter(iter))),
             running: Cell::new(false),
+            origin: Origin::here(),
         }
     }
 
@@ -190,12 +192,16 @@ impl IterObj {
             source: RefCell::new(Some(IterSource::Lazy(Box::new(generate)))),
             running: Cell::new(false),
             chain,
+            origin: Origin::here(),
         }
     }
 
     pub(crate) fn next(&self, rt: &Rt) -> R<Option<Value>> {
         if self.running.replace(true) {
             return value_error("generator already executing");
+        }
+        if !self.origin.is_new() {
+            rt.outlives();
         }
         let _deeper = rt.deeper()?;
         // Taken while it runs, so that nothing is borrowed.

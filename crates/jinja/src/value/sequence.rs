@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Value, bury, frozen::Frozen};
+use super::{Value, bury, frozen::Frozen, origin::Origin};
 
 /// A list; one from a variable is converted at its first use.
 pub(crate) struct List {
     items: RefCell<Items>,
+    origin: Origin,
 }
 
 enum Items {
@@ -21,13 +22,20 @@ impl List {
     pub(crate) fn new(items: Vec<Value>) -> Self {
         Self {
             items: RefCell::new(Items::Ready(items)),
+            origin: Origin::here(),
         }
     }
 
     pub(crate) fn frozen(items: Arc<[Frozen]>) -> Self {
         Self {
             items: RefCell::new(Items::Frozen(items)),
+            origin: Origin::VARIABLES,
         }
+    }
+
+    /// Returns true if the running template made the list.
+    pub(crate) fn is_new(&self) -> bool {
+        self.origin.is_new()
     }
 
     fn thaw(&self) {

@@ -1,9 +1,12 @@
 //! Small templates with huge results or much work end early with an error.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use testkit::fuzz::{self, Random};
-use tree::{Budget, Limits};
+use tree::{Budget, Limits, SharedMemory};
 
 use super::{super::standard, render};
 use crate::template::Type;
@@ -235,4 +238,49 @@ fn cancelled_templates_end_within_a_function() {
     let budget = Budget::default().with_cancellation(flag);
     let error = render(r#"{{ regexMatch "(a?){900}b$" (repeat 1000000 "a") }}"#, &budget).unwrap_err();
     assert!(error.contains("cancelled"), "{error:.300}");
+}
+
+/// Memory of a fixed size, which counts the taken bytes.
+#[derive(Debug, Default)]
+struct Fixed {
+    taken: AtomicU64,
+    most: AtomicU64,
+}
+
+impl SharedMemory for Fixed {
+    fn is_revoked(&self) -> bool {
+        false
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed) + bytes;
+        if taken > 16 << 20 {
+            return false;
+        }
+        self.taken.store(taken, Ordering::Relaxed);
+        self.most.fetch_max(taken, Ordering::Relaxed);
+        true
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn memory_of_values_and_trees_is_taken_from_the_shared_memory_and_given_back() {
+    for (template, least) in [
+        ("{{ $x := repeat 8000000 \"x\" }}".to_owned(), 8_000_000),
+        (format!("{{{{ $x := list {} }}}}", "1 ".repeat(10_000)), 640_000),
+    ] {
+        let memory = Arc::new(Fixed::default());
+        let budget = Budget::default().with_memory(memory.clone());
+        render(&template, &budget).unwrap();
+        let most = memory.most.load(Ordering::Relaxed);
+        assert!(most >= least, "{most}");
+        assert_eq!(memory.taken.load(Ordering::Relaxed), 0);
+        let twice = "{{ $x := repeat 9000000 \"x\" }}{{ $y := repeat 9000000 \"y\" }}";
+        let error = render(twice, &budget).unwrap_err();
+        assert!(error.contains("other work holds the memory"), "{error:.300}");
+    }
 }
