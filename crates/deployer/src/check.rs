@@ -182,7 +182,9 @@ mod tests {
         let invalid = check_all(&expressions, &AtomicBool::new(false)).unwrap_err();
         assert_eq!(invalid.reason, Reason::InvalidCELExpression);
         assert!(
-            invalid.message.starts_with("path of 1 +: failed to parse"),
+            invalid
+                .message
+                .starts_with("failed to evaluate dependency path of 1 +: failed to parse"),
             "{invalid}"
         );
         assert_eq!(check_all(&expressions, &AtomicBool::new(true)), Err(stopped()));

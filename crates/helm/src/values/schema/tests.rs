@@ -301,7 +301,7 @@ fn keywords_of_each_draft_must_have_valid_values() {
             "/a/required/0': got number, want string",
         ),
         (
-            r#"{"exclusiveMaximum": true}"#,
+            r#"{"exclusiveMaximum": 1}"#,
             &[4],
             "/a': properties 'maximum' required, if 'exclusiveMaximum' exists",
         ),
@@ -451,14 +451,6 @@ fn work_of_values_and_schemas_is_counted() {
             format!(r#"{{"additionalProperties": {{"const": "{long}"}}}}"#),
             keys(1000),
             "bytes of problems",
-        ),
-        (
-            format!(
-                r#"{{"additionalProperties": {{"type": [{}"string"]}}}}"#,
-                r#""null","#.repeat(20_000)
-            ),
-            keys(1000),
-            "steps",
         ),
     ] {
         let error = limited(&schema, &values);
