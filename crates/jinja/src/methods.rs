@@ -1,18 +1,20 @@
 //! Methods of Python's values.
 
 pub(crate) mod container;
+mod dates;
 pub(crate) mod library;
 mod number;
 mod text;
 
 pub(crate) use container::update;
+pub(crate) use dates::formatted as format_date;
 pub(crate) use text::{decode_message, replaced};
 
 use crate::{
     eval::{context::Cx, loops::LoopState},
     exc::{R, raise},
     format::escape,
-    value::{Object, Value, args::Args, date::Date, iter},
+    value::{Object, Value, args::Args, iter},
 };
 
 /// Calls a method that [`crate::value::members::method`] found.
@@ -43,7 +45,7 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
         Value::Iter(_) => raise("TypeError", format!("generator.{name}() is not known")),
         Value::Object(object) => match &**object {
             Object::Time(_) | Object::Library(_) => library::call(cx, object, name, args),
-            Object::Date(date) => of_date(cx, date, name, args),
+            Object::Date(date) => dates::call(cx, date, name, args),
             Object::Delta(delta) => {
                 args.none(name)?;
                 Ok(Value::Float(delta.total_seconds()))
@@ -59,37 +61,6 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
             _ => unknown(on, name),
         },
         _ => unknown(on, name),
-    }
-}
-
-fn of_date(cx: &Cx<'_>, date: &Date, name: &str, args: Args) -> R<Value> {
-    match name {
-        "strftime" => {
-            let pattern = args.bind("strftime", ["format"], 1)?.text(0, "")?;
-            cx.rt.step(pattern.len() as u64)?;
-            // A directive of a few characters can ask for a width of 255.
-            cx.rt.fits(pattern.len().saturating_mul(64))?;
-            match date.formatted(&pattern) {
-                Some(text) => cx.rt.text(text),
-                None => raise("ValueError", "Invalid format string"),
-            }
-        }
-        "isoformat" => {
-            let separator = args.bind("isoformat", ["sep"], 0)?.text(0, "T")?;
-            cx.rt.text(date.text(separator.chars().next().unwrap_or('T')))
-        }
-        "date" => {
-            args.none(name)?;
-            Ok(Value::object(Object::Date(date.day())))
-        }
-        "toordinal" => {
-            args.none(name)?;
-            Ok(Value::Int(date.ordinal()))
-        }
-        _ => {
-            args.none(name)?;
-            Ok(Value::Int(date.weekday() + i64::from(name == "isoweekday")))
-        }
     }
 }
 

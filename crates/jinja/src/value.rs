@@ -14,6 +14,7 @@ pub(crate) mod operator;
 pub(crate) mod origin;
 pub(crate) mod sequence;
 pub(crate) mod sort;
+mod strftime;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 

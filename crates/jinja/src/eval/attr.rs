@@ -7,7 +7,7 @@ use crate::{
     exc::{R, type_error},
     format::repr,
     rt::Rt,
-    value::{Object, Str, Tuple, Undef, Value, args::to_int, members},
+    value::{Object, Str, Tuple, Undef, Value, args::to_int, date::Date, delta::Delta, members},
 };
 
 pub(crate) fn attribute(rt: &Rt, value: &Value, name: &Str) -> R<Value> {
@@ -164,6 +164,19 @@ fn group_attribute(tuple: &Tuple, name: &str) -> Option<Value> {
     }
 }
 
+/// Returns an attribute of a date that is not a method; the zone of a time with an offset is not supported.
+fn date_attribute(date: &Date, name: &str) -> R<Option<Value>> {
+    Ok(match name {
+        "min" | "max" => Some(Value::object(Object::Date(date.bound(name == "max")))),
+        "resolution" => {
+            let micros = if date.is_day() { 86_400_000_000 } else { 1 };
+            Some(Value::object(Object::Delta(Delta::new(micros)?)))
+        }
+        "tzinfo" if !date.is_day() && date.offset().is_none() => Some(Value::None),
+        _ => date.part(name).map(Value::Int),
+    })
+}
+
 fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> R<Option<Value>> {
     Ok(match &**object {
         Object::Namespace(dict) => dict.get_str(name),
@@ -192,8 +205,14 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
         },
         Object::Method { name: own, .. } if name == "__name__" => Some(Value::str(*own)),
         Object::Library(library) => members::constant(library, name),
-        Object::Date(date) => date.part(name).map(Value::Int),
-        Object::Delta(delta) => delta.part(name).map(Value::Int),
+        Object::Time(time) if name == "t" => Some(Value::object(Object::Date(time.borrow().date_time()))),
+        Object::Date(date) => date_attribute(date, name)?,
+        Object::Delta(delta) => match name {
+            "min" => Some(Value::object(Object::Delta(Delta::MIN))),
+            "max" => Some(Value::object(Object::Delta(Delta::MAX))),
+            "resolution" => Some(Value::object(Object::Delta(Delta::new(1)?))),
+            _ => delta.part(name).map(Value::Int),
+        },
         _ => None,
     })
 }

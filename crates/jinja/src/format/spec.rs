@@ -5,9 +5,11 @@ use num_bigint::{BigInt, Sign};
 use super::repr;
 use crate::{
     exc::{R, raise, value_error},
+    methods::format_date,
     rt::Rt,
     value::{
-        Value, char_count,
+        Object, Value, char_count,
+        compare::full_name,
         number::{Number, big_to_float},
     },
 };
@@ -34,6 +36,12 @@ pub(crate) fn format(rt: &Rt, value: &Value, spec: &str) -> R<String> {
     if value.is_undefined() {
         return not_formatted(value);
     }
+    if let Value::Object(object) = value {
+        return match &**object {
+            Object::Date(date) => format_date(rt, date, spec),
+            _ => not_formatted(value),
+        };
+    }
     let parsed = parse(rt, value, spec)?;
     match value {
         Value::Str(text) | Value::Markup(text) => {
@@ -52,7 +60,7 @@ fn not_formatted<T>(value: &Value) -> R<T> {
         "TypeError",
         format!(
             "unsupported format string passed to {}.__format__",
-            value.type_name()
+            full_name(value)
         ),
     )
 }

@@ -131,8 +131,8 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
             let ends = |range: &super::Range| (range.get(0), range.get(range.len() - 1));
             Ok(a.len() == b.len() && ends(a) == ends(b))
         }
-        (Value::Object(a), b) if a.is_time() => a.time_order(b).map(|order| order == Ordering::Equal),
-        (a, Value::Object(b)) if b.is_time() => b.time_order(a).map(|order| order == Ordering::Equal),
+        (Value::Object(a), b) if a.is_time() => a.time_equals(b),
+        (a, Value::Object(b)) if b.is_time() => b.time_equals(a),
         (Value::Object(first), Value::Object(second)) => match (&**first, &**second) {
             (Object::View(first), Object::View(second)) => same_entries(rt, first, second, depth),
             _ => Ok(a.same(b)),

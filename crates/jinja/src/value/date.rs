@@ -1,10 +1,10 @@
 //! Dates and times of YAML, as in Python's `datetime`.
 
-use std::{cmp::Ordering, fmt::Write as _};
+use std::{cmp::Ordering, fmt::Write as _, ops::RangeInclusive};
 
 use jiff::civil::{self, DateTime};
 
-use super::delta::Delta;
+use super::{delta::Delta, strftime};
 use crate::exc::{R, raise, value_error};
 
 /// A date, or a time of a day with or without an offset.
@@ -14,6 +14,32 @@ pub(crate) struct Date {
     is_day: bool,
     /// Seconds east of Greenwich.
     offset: Option<i32>,
+}
+
+/// The last part of a time that `isoformat` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Precision {
+    /// Microseconds if there are any, otherwise seconds.
+    Auto,
+    Hours,
+    Minutes,
+    Seconds,
+    Milliseconds,
+    Microseconds,
+}
+
+impl Precision {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "hours" => Self::Hours,
+            "minutes" => Self::Minutes,
+            "seconds" => Self::Seconds,
+            "milliseconds" => Self::Milliseconds,
+            "microseconds" => Self::Microseconds,
+            _ => return None,
+        })
+    }
 }
 
 impl Date {
@@ -63,27 +89,152 @@ impl Date {
         })
     }
 
+    /// Makes a time, with its offset in seconds if it has one.
+    pub(crate) fn at(clock: DateTime, offset: Option<i32>) -> Self {
+        Self {
+            clock,
+            is_day: false,
+            offset,
+        }
+    }
+
+    /// Returns a copy with other fields. `fields` are those of [`Self::FIELDS`]; absent ones stay.
+    pub(crate) fn replaced(&self, fields: [Option<i64>; 7]) -> R<Self> {
+        let field = |index: usize, own: i64| fields.get(index).copied().flatten().unwrap_or(own);
+        let clock = self.clock;
+        let (year, month, day) = (
+            field(0, clock.year().into()),
+            field(1, clock.month().into()),
+            field(2, clock.day().into()),
+        );
+        let Some(year) = i16::try_from(year).ok().filter(|year| (1..=9999).contains(year)) else {
+            return value_error(format!("year {year} is out of range"));
+        };
+        let date = small(month, 1..=12, "month must be in 1..12").and_then(|month| {
+            let day = i8::try_from(day).ok();
+            match day.and_then(|day| civil::Date::new(year, month, day).ok()) {
+                Some(date) => Ok(date),
+                None => value_error("day is out of range for month"),
+            }
+        })?;
+        let micros = field(6, (clock.subsec_nanosecond() / 1000).into());
+        let (hour, minute, second) = (
+            small(field(3, clock.hour().into()), 0..=23, "hour must be in 0..23")?,
+            small(field(4, clock.minute().into()), 0..=59, "minute must be in 0..59")?,
+            small(field(5, clock.second().into()), 0..=59, "second must be in 0..59")?,
+        );
+        let nanos = i32::try_from(micros)
+            .ok()
+            .filter(|micros| (0..1_000_000).contains(micros));
+        let Some(nanos) = nanos.map(|micros| micros * 1000) else {
+            return value_error("microsecond must be in 0..999999");
+        };
+        match civil::Time::new(hour, minute, second, nanos) {
+            Ok(time) => Ok(Self {
+                clock: date.to_datetime(time),
+                ..self.clone()
+            }),
+            Err(error) => value_error(error.to_string()),
+        }
+    }
+
+    /// The names of the fields, those of a date first.
+    pub(crate) const FIELDS: [&'static str; 7] =
+        ["year", "month", "day", "hour", "minute", "second", "microsecond"];
+
+    /// Returns the same time without its offset.
+    pub(crate) fn naive(&self) -> Self {
+        Self {
+            offset: None,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same moment in UTC, which is the local zone: a time without an offset is in it.
+    pub(crate) fn in_utc(&self) -> R<Self> {
+        let behind = Delta::new(i128::from(self.offset.unwrap_or(0)) * 1_000_000)?;
+        let moved = self.shifted(behind, -1)?;
+        Ok(Self {
+            offset: Some(0),
+            ..moved
+        })
+    }
+
+    /// Returns seconds since 1970; a time without an offset is in UTC.
+    pub(crate) fn timestamp(&self) -> f64 {
+        let start = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+        let start = start.duration_since(DateTime::constant(1, 1, 1, 0, 0, 0, 0));
+        (self.moment() - start.as_micros()) as f64 / 1e6
+    }
+
+    /// Returns the year as `ctime` prints it.
+    pub(crate) fn year_text(&self) -> String {
+        format!("{:04}", self.clock.year())
+    }
+
+    /// Seconds east of Greenwich.
+    pub(crate) fn offset(&self) -> Option<i32> {
+        self.offset
+    }
+
+    pub(crate) fn zone_name(&self) -> Option<String> {
+        self.offset.map(strftime::zone_name)
+    }
+
+    /// Returns year, week and weekday of ISO 8601.
+    pub(crate) fn iso_week(&self) -> [i64; 3] {
+        let week = self.clock.date().iso_week_date();
+        let weekday = week.weekday().to_monday_one_offset();
+        [week.year().into(), week.week().into(), weekday.into()]
+    }
+
+    /// Returns the first or the last date or time.
+    pub(crate) fn bound(&self, last: bool) -> Self {
+        let clock = match (last, self.is_day) {
+            (false, _) => DateTime::constant(1, 1, 1, 0, 0, 0, 0),
+            (true, true) => DateTime::constant(9999, 12, 31, 0, 0, 0, 0),
+            (true, false) => DateTime::constant(9999, 12, 31, 23, 59, 59, 999_999_000),
+        };
+        Self {
+            clock,
+            offset: None,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn type_name(&self) -> &'static str {
         if self.is_day { "date" } else { "datetime" }
     }
 
-    /// `isoformat`, with this separator of day and time.
+    /// `isoformat` with a separator of day and time.
     pub(crate) fn text(&self, separator: char) -> String {
+        self.text_to(separator, Precision::Auto)
+    }
+
+    /// `isoformat` with a separator of day and time, and the precision of the time.
+    pub(crate) fn text_to(&self, separator: char, precision: Precision) -> String {
         let (day, time) = (self.clock.date(), self.clock.time());
         let mut text = format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day());
         if self.is_day {
             return text;
         }
-        let _ = write!(
-            text,
-            "{separator}{:02}:{:02}:{:02}",
-            time.hour(),
-            time.minute(),
-            time.second()
-        );
         let micros = time.subsec_nanosecond() / 1000;
-        if micros != 0 {
-            let _ = write!(text, ".{micros:06}");
+        let precision = match precision {
+            Precision::Auto if micros == 0 => Precision::Seconds,
+            Precision::Auto => Precision::Microseconds,
+            given => given,
+        };
+        let _ = write!(text, "{separator}{:02}", time.hour());
+        if precision >= Precision::Minutes {
+            let _ = write!(text, ":{:02}", time.minute());
+        }
+        if precision >= Precision::Seconds {
+            let _ = write!(text, ":{:02}", time.second());
+        }
+        match precision {
+            Precision::Milliseconds => drop(write!(text, ".{:03}", micros / 1000)),
+            Precision::Microseconds => drop(write!(text, ".{micros:06}")),
+            _ => {}
         }
         if let Some(offset) = self.offset {
             let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
@@ -135,6 +286,7 @@ impl Date {
             "minute" if !self.is_day => self.clock.minute().into(),
             "second" if !self.is_day => self.clock.second().into(),
             "microsecond" if !self.is_day => (self.clock.subsec_nanosecond() / 1000).into(),
+            "fold" if !self.is_day => 0,
             _ => return None,
         })
     }
@@ -144,9 +296,9 @@ impl Date {
         self.clock.weekday().to_monday_zero_offset().into()
     }
 
-    /// `strftime`; `None` for an invalid pattern.
-    pub(crate) fn formatted(&self, pattern: &str) -> Option<String> {
-        jiff::fmt::strtime::format(pattern, self.clock).ok()
+    /// `strftime`.
+    pub(crate) fn formatted(&self, pattern: &str) -> String {
+        strftime::format(self.clock, self.offset, pattern)
     }
 
     /// Returns its time in UTC, in microseconds since the start of the year 1.
@@ -214,6 +366,13 @@ impl Date {
 
     pub(crate) fn is_day(&self) -> bool {
         self.is_day
+    }
+}
+
+fn small(number: i64, range: RangeInclusive<i8>, problem: &str) -> R<i8> {
+    match i8::try_from(number).ok().filter(|number| range.contains(number)) {
+        Some(number) => Ok(number),
+        None => value_error(problem),
     }
 }
 

@@ -15,6 +15,9 @@ const MAX_DAYS: i128 = 999_999_999;
 pub(crate) struct Delta(i128);
 
 impl Delta {
+    pub(crate) const MIN: Self = Self(-MAX_DAYS * DAY);
+    pub(crate) const MAX: Self = Self(MAX_DAYS * DAY + DAY - 1);
+
     pub(crate) fn new(micros: i128) -> R<Self> {
         let days = micros.div_euclid(DAY);
         if days.abs() > MAX_DAYS {

@@ -86,7 +86,19 @@ const BYTES: &[&str] = &["decode", "hex", "__len__", "__str__", "__repr__"];
 
 const MARKUP: &[&str] = &["striptags", "unescape", "escape"];
 
-const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "toordinal", "weekday"];
+const DATE: &[&str] = &[
+    "ctime",
+    "isocalendar",
+    "isoformat",
+    "isoweekday",
+    "replace",
+    "strftime",
+    "toordinal",
+    "weekday",
+];
+
+/// Of dates with a time.
+const DATE_TIME: &[&str] = &["astimezone", "date", "dst", "timestamp", "tzname", "utcoffset"];
 
 const DELTA: &[&str] = &["total_seconds"];
 
@@ -147,8 +159,8 @@ const LIBRARY: &[&str] = &[
 /// The names of all methods.
 #[cfg(test)]
 pub(crate) const ALL: &[&[&str]] = &[
-    TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, DELTA, TIME, HOLDING, JOINED, CHANGED, PRINTED,
-    EQUAL, NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
+    TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, DATE_TIME, DELTA, TIME, HOLDING, JOINED,
+    CHANGED, PRINTED, EQUAL, NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
 ];
 
 /// Finds a method of a value by its name.
@@ -169,7 +181,7 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
         Value::Iter(_) => search(GENERATOR),
         Value::Object(object) => match &**object {
             Object::Time(_) => search(TIME),
-            Object::Date(date) if !date.is_day() => among(&[DATE, &["date"]]),
+            Object::Date(date) if !date.is_day() => among(&[DATE, DATE_TIME]),
             Object::Date(_) => search(DATE),
             Object::Delta(_) => search(DELTA),
             Object::Cycler { .. } => search(CYCLER),

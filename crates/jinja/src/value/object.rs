@@ -176,13 +176,21 @@ impl Object {
         matches!(self, Self::Time(_))
     }
 
+    /// Compares two times; other values fail.
+    pub(crate) fn time_equals(&self, other: &Value) -> R<bool> {
+        self.times(other, |own, other| Ok(own.equals(other)))
+    }
+
     pub(crate) fn time_order(&self, other: &Value) -> R<Ordering> {
-        let (Self::Time(time), Value::Object(other)) = (self, other) else {
-            return raise("ValueError", "value is not a SimpleTime");
-        };
-        match &**other {
-            Self::Time(other) => time.borrow().order(&other.borrow()),
-            _ => raise("ValueError", "value is not a SimpleTime"),
+        self.times(other, Time::order)
+    }
+
+    fn times<T>(&self, other: &Value, compare: impl FnOnce(&Time, &Time) -> R<T>) -> R<T> {
+        if let (Self::Time(time), Value::Object(other)) = (self, other)
+            && let Self::Time(other) = &**other
+        {
+            return compare(&time.borrow(), &other.borrow());
         }
+        raise("ValueError", "value is not a SimpleTime")
     }
 }

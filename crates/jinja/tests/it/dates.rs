@@ -140,3 +140,120 @@ fn operators_of_dates_fail_as_in_python() {
         assert!(error.contains(expected), "{expression}: {error}");
     }
 }
+
+#[test]
+fn dates_have_the_members_of_python() {
+    for (expression, expected) in [
+        ("v.t.replace(year=2023)", "2023-03-01 12:00:00.500000"),
+        ("v.t.replace(2023, 4)", "2023-04-01 12:00:00.500000"),
+        ("v.t.replace(hour=5, microsecond=0)", "2024-03-01 05:00:00"),
+        ("v.y.replace(tzinfo=none)", "2024-03-01 14:00:00"),
+        ("v.a.replace(day=6)", "2024-03-06"),
+        ("v.t.timestamp()", "1709294400.5"),
+        ("v.y.timestamp()", "1709294400.0"),
+        (
+            "(v.t.utcoffset(), v.t.tzinfo, v.t.tzname(), v.t.dst(), v.t.fold)",
+            "(None, None, None, None, 0)",
+        ),
+        ("v.y.utcoffset()", "2:00:00"),
+        ("v.y.tzname() ~ ' ' ~ v.z.tzname()", "UTC+02:00 UTC"),
+        ("v.y.astimezone()", "2024-03-01 12:00:00+00:00"),
+        ("v.t.astimezone()", "2024-03-01 12:00:00.500000+00:00"),
+        (
+            "v.t.ctime() ~ '; ' ~ v.a.ctime()",
+            "Fri Mar  1 12:00:00 2024; Fri Mar  1 00:00:00 2024",
+        ),
+        ("v.t.isocalendar()[1]", "9"),
+        ("v.t.isoformat(timespec='hours')", "2024-03-01T12"),
+        ("v.y.isoformat(timespec='minutes')", "2024-03-01T14:00+02:00"),
+        ("v.t.isoformat(' ', 'milliseconds')", "2024-03-01 12:00:00.500"),
+        (
+            "v.y.isoformat(timespec='microseconds')",
+            "2024-03-01T14:00:00.000000+02:00",
+        ),
+        (
+            "v.a.min ~ ' ' ~ v.a.max ~ ' ' ~ v.a.resolution",
+            "0001-01-01 9999-12-31 1 day, 0:00:00",
+        ),
+        (
+            "v.t.min ~ ' ' ~ v.t.max ~ ' ' ~ v.t.resolution",
+            "0001-01-01 00:00:00 9999-12-31 23:59:59.999999 0:00:00.000001",
+        ),
+        (
+            "d.min ~ ' ' ~ d.max ~ ' ' ~ d.resolution",
+            "-999999999 days, 0:00:00 999999999 days, 23:59:59.999999 0:00:00.000001",
+        ),
+        (
+            "'{:%Y-%m}|{}|{:>3}'.format(v.t, v.a, v.t)",
+            "2024-03|2024-03-01|>3",
+        ),
+        ("v.y.strftime('%z %Z %f')", "+0200 UTC+02:00 000000"),
+        (
+            "v.t.strftime('[%z%Z] %f %c %x %q %')",
+            "[] 500000 Fri Mar  1 12:00:00 2024 03/01/24 %q %",
+        ),
+    ] {
+        assert_eq!(render(expression).as_deref(), Ok(expected), "{expression}");
+    }
+}
+
+#[test]
+fn invalid_members_of_dates_are_refused() {
+    for (expression, problem) in [
+        ("v.t.replace(month=13)", "month must be in 1..12"),
+        ("v.t.replace(day=32)", "day is out of range for month"),
+        ("v.t.replace(hour=24)", "hour must be in 0..23"),
+        (
+            "v.t.replace(microsecond=1000000)",
+            "microsecond must be in 0..999999",
+        ),
+        ("v.t.replace(year=10000)", "year 10000 is out of range"),
+        (
+            "v.a.replace(hour=5)",
+            "'hour' is an invalid keyword argument for replace()",
+        ),
+        (
+            "v.t.replace(year='x')",
+            "'str' object cannot be interpreted as an integer",
+        ),
+        (
+            "v.t.replace(tzinfo=5)",
+            "tzinfo argument must be None or of a tzinfo subclass, not type 'int'",
+        ),
+        ("v.t.isoformat(timespec='foo')", "Unknown timespec value"),
+        (
+            "v.t.isoformat('ab')",
+            "isoformat() argument 1 must be a unicode character, not str",
+        ),
+        ("v.a.isoformat(' ')", "date.isoformat() takes at most 0 arguments"),
+        (
+            "'{:x}'.format(d)",
+            "unsupported format string passed to datetime.timedelta.__format__",
+        ),
+        ("v.a.timestamp()", "timestamp"),
+    ] {
+        let error = render(expression).unwrap_err();
+        assert!(error.contains(problem), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn simple_times_have_a_date() {
+    for (expression, expected) in [
+        ("time.parse_iso('2024-03-05T01:02:03').t.year", "2024"),
+        (
+            "time.parse_iso('2024-03-05T01:02:03+02:00').t.strftime('%d.%m. %z')",
+            "05.03. +0200",
+        ),
+        (
+            "time.parse_iso('2024-03-05T01:02:03') == time.parse_iso('2024-03-05T01:02:03Z')",
+            "False",
+        ),
+        (
+            "time.parse_iso('2024-03-05T03:02:03+02:00') == time.parse_iso('2024-03-05T01:02:03Z')",
+            "True",
+        ),
+    ] {
+        assert_eq!(render(expression).as_deref(), Ok(expected), "{expression}");
+    }
+}
