@@ -143,20 +143,33 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
 
 /// Keys and entries are compared in any order; views of values are not even equal to themselves.
 fn same_entries(rt: &Rt, a: &View, b: &View, depth: u32) -> R<bool> {
-    if a.kind != b.kind || a.kind == ViewKind::Values || a.dict.len() != b.dict.len() {
-        return Ok(false);
-    }
+    let comparable = a.kind == b.kind && a.kind != ViewKind::Values;
+    Ok(comparable && a.dict.len() == b.dict.len() && is_subset(rt, a, b, depth)?)
+}
+
+/// Returns true if all keys or entries of a view are in another one of the same kind.
+fn is_subset(rt: &Rt, a: &View, b: &View, depth: u32) -> R<bool> {
     for (key, value) in a.dict.pairs() {
         rt.step(1)?;
-        let equal = match b.dict.get(&rt.key(&key)?) {
+        let found = match b.dict.get(&rt.key(&key)?) {
             Some(other) => a.kind == ViewKind::Keys || item_eq(rt, &value, &other, depth + 1)?,
             None => false,
         };
-        if !equal {
+        if !found {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Compares views as sets: a proper subset is less; `None` if neither is a subset of the other.
+fn subset_order(rt: &Rt, a: &View, b: &View, depth: u32) -> R<Option<Ordering>> {
+    if a.kind != b.kind {
+        return Ok(None);
+    }
+    let order = a.dict.len().cmp(&b.dict.len());
+    let (small, large) = if order.is_gt() { (b, a) } else { (a, b) };
+    Ok(is_subset(rt, small, large, depth)?.then_some(order))
 }
 
 fn all_equal(rt: &Rt, a: &[Value], b: &[Value], depth: u32) -> R<bool> {
@@ -242,6 +255,13 @@ fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option
             if let (Object::Delta(first), Object::Delta(second)) = (&**first, &**second) =>
         {
             Ok(Some(first.cmp(second)))
+        }
+        (Value::Object(first), Value::Object(second))
+            if let (Object::View(first), Object::View(second)) = (&**first, &**second)
+                && first.kind != ViewKind::Values
+                && second.kind != ViewKind::Values =>
+        {
+            subset_order(rt, first, second, depth)
         }
         _ => type_error(format!(
             "'{symbol}' not supported between instances of '{}' and '{}'",

@@ -186,3 +186,17 @@ fn number_methods_match_python() {
         ),
     ]);
 }
+
+#[test]
+fn views_are_compared_as_sets() {
+    check(&[
+        (
+            "{{ {'a': 1}.keys() < {'a': 2, 'b': 1}.keys() }} {{ {'a': 1}.keys() <= {'a': 2}.keys() }} {{ {'a': 1}.items() < {'a': 2, 'b': 1}.items() }}",
+            "True True False",
+        ),
+        (
+            "{{ {'a': 1}.keys() > {'a': 2, 'b': 1}.keys() }} {{ {'a': 1}.keys() >= {'a': 2}.keys() }} {{ {'a': 1}.keys() < {'b': 2}.keys() }}",
+            "False True False",
+        ),
+    ]);
+}
