@@ -5,7 +5,6 @@ A line of standard input is a JSON object: `template`, `files` (texts by name), 
 """
 
 import base64
-import copy
 import hashlib
 import json
 import posixpath
@@ -65,9 +64,18 @@ def merge(into, other):
             into[key] = value
 
 
+def copied(value):
+    """Returns a deep copy; as in kluctl, all containers but dictionaries become lists."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(item) for item in value]
+    return value
+
+
 def merge_dict(a, b):
     a.items
-    made = copy.deepcopy(a)
+    made = copied(a)
     merge(made, b)
     return made
 

@@ -77,10 +77,10 @@ impl Literal {
     }
 }
 
-/// Returns a variable; the first of several paths that matches counts.
+/// Returns a variable. The first path of a list that matches counts; a tuple is one path of names and numbers.
 pub(crate) fn get_var(cx: &Cx<'_>, path: &Value, default: Value) -> R<Value> {
     let paths = match path.defined()? {
-        Value::List(_) | Value::Tuple(_) => iter::collect(cx.rt, path)?,
+        Value::List(_) => iter::collect(cx.rt, path)?,
         _ => vec![path.clone()],
     };
     for path in paths {

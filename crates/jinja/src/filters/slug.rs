@@ -108,7 +108,7 @@ fn plain(rt: &Rt, text: &str, unicode: bool) -> R<String> {
         if letter.is_ascii() {
             out.push(letter);
         } else {
-            out.push_str(deunicode::deunicode_char(letter).unwrap_or_default());
+            out.push_str(spelled(letter));
         }
         if out.len() - counted >= PART {
             count(rt, out.len(), out.len() - counted)?;
@@ -116,6 +116,18 @@ fn plain(rt: &Rt, text: &str, unicode: bool) -> R<String> {
         }
     }
     Ok(out)
+}
+
+/// Returns the ASCII spelling of a letter. The names of emojis are left out: the original's table has none, and ends at
+/// U+FFFF.
+fn spelled(letter: char) -> &'static str {
+    let spelled = deunicode::deunicode_char(letter).unwrap_or_default();
+    let is_name = spelled.len() > 2 && matches!(letter, '\u{2600}'..='\u{27bf}');
+    if is_name || letter > '\u{ffff}' {
+        ""
+    } else {
+        spelled
+    }
 }
 
 /// Length in bytes of the pieces that are counted.

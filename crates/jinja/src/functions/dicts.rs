@@ -38,17 +38,17 @@ fn deep_copy(rt: &Rt, value: &Value, depth: u32) -> R<Value> {
             }
             Value::dict(map)
         }
-        Value::List(list) => {
-            rt.alloc(list.len().saturating_mul(ENTRY).saturating_add(ENTRY))?;
-            let items: R<Vec<Value>> = list
-                .to_vec()
-                .iter()
-                .map(|item| deep_copy(rt, item, depth + 1))
-                .collect();
-            Value::list(items?)
-        }
+        Value::List(list) => copied_items(rt, &list.to_vec(), depth)?,
+        // As in the original, all other containers become lists.
+        Value::Tuple(tuple) => copied_items(rt, &tuple.items, depth)?,
         other => other.clone(),
     })
+}
+
+fn copied_items(rt: &Rt, items: &[Value], depth: u32) -> R<Value> {
+    rt.alloc(items.len().saturating_mul(ENTRY).saturating_add(ENTRY))?;
+    let items: R<Vec<Value>> = items.iter().map(|item| deep_copy(rt, item, depth + 1)).collect();
+    Ok(Value::list(items?))
 }
 
 /// Merges maps key by key; other values are replaced.
