@@ -1,5 +1,6 @@
 //! Methods of Python's values.
 
+mod bytes;
 pub(crate) mod container;
 mod dates;
 pub(crate) mod library;
@@ -36,7 +37,7 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
                 (_, made) => made,
             })
         }
-        Value::Bytes(bytes) => text::of_bytes(cx, bytes, name, args),
+        Value::Bytes(bytes) => bytes::call(cx, bytes, name, args),
         Value::List(list) => container::of_list(cx, list, name, args),
         Value::Tuple(tuple) => container::of_items(cx, &tuple.items, "tuple", name, args),
         Value::Dict(dict) => container::of_dict(cx, dict, name, args),

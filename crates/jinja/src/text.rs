@@ -176,9 +176,19 @@ pub(crate) fn zero_filled(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// Folds case for comparisons.
+/// Folds case for comparisons. The full case folding of Unicode is the lower case of the upper case, with few exceptions.
 pub(crate) fn folded(text: &str) -> String {
-    text.to_lowercase().replace('ß', "ss").replace('ς', "σ")
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            'ı' => out.push(letter),
+            'ẞ' => out.push_str("ss"),
+            // Cherokee.
+            '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}' => out.extend(letter.to_uppercase()),
+            _ => out.extend(letter.to_uppercase().flat_map(char::to_lowercase)),
+        }
+    }
+    out
 }
 
 /// Appends the first letter of a word in title case.

@@ -46,7 +46,7 @@ pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) 
         }
         "encode" => return encode(rt, text, args),
         "replace" => {
-            let args = args.bind("replace", ["old", "new", "count"], 2)?;
+            let args = args.plain::<3>("str.replace", 2)?;
             let (old, new) = (args.text(0, "")?, args.text(1, "")?);
             return rt.text(replaced(rt, text, &old, &new, args.int(2, -1)?)?);
         }
@@ -227,18 +227,6 @@ fn encode(rt: &Rt, text: &str, args: Args) -> R<Value> {
             }
         }
         _ => raise("LookupError", format!("unknown encoding: {encoding}")),
-    }
-}
-
-pub(super) fn of_bytes(cx: &Cx<'_>, bytes: &[u8], name: &str, args: Args) -> R<Value> {
-    cx.rt.read(bytes.len())?;
-    if name == "hex" {
-        return cx.rt.text(hex::encode(bytes));
-    }
-    args.bind("decode", ["encoding", "errors"], 0)?;
-    match std::str::from_utf8(bytes) {
-        Ok(text) => cx.rt.text(text.to_owned()),
-        Err(error) => raise("UnicodeDecodeError", decode_message(bytes, error)),
     }
 }
 

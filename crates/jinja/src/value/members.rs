@@ -84,6 +84,47 @@ const FLOAT: &[&str] = &["is_integer", "as_integer_ratio", "conjugate", "hex"];
 
 const BYTES: &[&str] = &["decode", "hex", "__len__", "__str__", "__repr__"];
 
+/// Of strings and bytes.
+const BYTES_AS_TEXT: &[&str] = &[
+    "capitalize",
+    "center",
+    "count",
+    "endswith",
+    "expandtabs",
+    "find",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdigit",
+    "islower",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+    "zfill",
+];
+
 const MARKUP: &[&str] = &["striptags", "unescape", "escape"];
 
 const DATE: &[&str] = &[
@@ -170,7 +211,7 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
     match value {
         Value::Str(_) => among(&[TEXT, HOLDING, JOINED, PRINTED, EQUAL]),
         Value::Markup(_) => search(MARKUP).or_else(|| among(&[TEXT, HOLDING, JOINED, PRINTED, EQUAL])),
-        Value::Bytes(_) => search(BYTES),
+        Value::Bytes(_) => among(&[BYTES, BYTES_AS_TEXT]),
         Value::List(_) => among(&[LIST, HOLDING, JOINED, CHANGED, PRINTED, EQUAL]),
         Value::Tuple(_) => among(&[TUPLE, HOLDING, JOINED, PRINTED, EQUAL]),
         Value::Dict(_) => among(&[DICT, HOLDING, CHANGED, PRINTED, EQUAL]),

@@ -188,6 +188,40 @@ fn number_methods_match_python() {
 }
 
 #[test]
+fn bytes_have_the_methods_of_strings() {
+    check(&[
+        (
+            "{{ 'abcé'.encode().upper() }} {{ 'a b'.encode().split() }} {{ ' a '.encode().strip() }}",
+            r"b'ABC\xc3\xa9' [b'a', b'b'] b'a'",
+        ),
+        (
+            "{{ 'abc'.encode().replace('b'.encode(), 'xx'.encode()) }} {{ 'abc'.encode().startswith('a'.encode()) }}",
+            "b'axxc' True",
+        ),
+        (
+            "{{ 'abc'.encode().find('c'.encode()) }} {{ 'abc'.encode().find(99) }} {{ 'abc'.encode().endswith(('c'.encode(),)) }}",
+            "2 2 True",
+        ),
+        (
+            "{{ ','.encode().join(['x'.encode(), 'y'.encode()]) }} {{ 'a-b'.encode().partition('-'.encode()) }} {{ '7'.encode().zfill(3) }}",
+            "b'x,y' (b'a', b'-', b'b') b'007'",
+        ),
+        (
+            "{{ 'é'.encode().isalpha() }} {{ 'ab'.encode().isalpha() }}",
+            "False True",
+        ),
+    ]);
+}
+
+#[test]
+fn case_is_folded_as_in_unicode() {
+    check(&[(
+        "{{ 'ßẞſ İŉΐΰևﬀᾳ ͅΣςϐᏸꭰı'.casefold() }}",
+        "sssss i\u{307}ʼnι\u{308}\u{301}υ\u{308}\u{301}եւffαι ισσβᏰᎠı",
+    )]);
+}
+
+#[test]
 fn views_are_compared_as_sets() {
     check(&[
         (
