@@ -345,3 +345,24 @@ fn syntax_errors_match_jinja() {
         ),
     ]);
 }
+
+#[test]
+fn methods_refuse_arguments_of_another_kind() {
+    check_failures(&[
+        (
+            "{{ 'abc'.replace('a', 'b', count=1) }}",
+            1,
+            "TypeError: str.replace() takes no keyword arguments",
+        ),
+        (
+            "{{ 'abc'.encode().replace('b', 'x') }}",
+            1,
+            "TypeError: a bytes-like object is required, not 'str'",
+        ),
+        (
+            "{{ {'a': 1}.values() < {'a': 1}.values() }}",
+            1,
+            "TypeError: '<' not supported between instances of 'dict_values' and 'dict_values'",
+        ),
+    ]);
+}

@@ -342,6 +342,11 @@ fn slugify_keeps_words_apart() {
 }
 
 #[test]
+fn slugify_drops_emojis() {
+    check(&[(r#"{{ "🎉 party ☃ a😀b ü" | slugify }}"#, "party-ab-u")]);
+}
+
+#[test]
 fn strings_name_characters() {
     check(&[
         (r#"{{ "\N{BULLET}" }}"#, "•"),
