@@ -376,9 +376,10 @@ mod tests {
         let start = "decryption failed for 'ConfigMap.v1.[noGrp]/m': failed to decrypt and format 'n/m' ConfigMap data: ";
         let error = failure(whole);
         assert!(error.starts_with(start), "{error}");
+        let file = yaml::print::goyaml(&Value::from_json(json!({ "a": "b", "sops": sops })));
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
-            "data": { "a.yaml": STANDARD.encode("a: b\nsops:\n  mac: ENC[\n") },
+            "data": { "a.yaml": STANDARD.encode(file) },
         });
         let start = "decryption failed for 'Secret.v1.[noGrp]/s': failed to decrypt and format '/s' Secret field 'a.yaml': ";
         let error = failure(secret);
