@@ -286,8 +286,9 @@ mod tests {
             change("User", ("a", "app"), &[("Other", "x")], ""),
             change("Other", ("a", "x"), &[], "1"),
         ] {
-            assert_eq!(woken(&mut index, observation), [""; 0]);
+            index.apply(observation);
         }
+        assert!(!index.users.is_empty() && !index.artifacts.is_empty());
         for kind in ["User", "Other"] {
             for change in [Change::ListStarted, Change::ListDone] {
                 index.apply(Observation { kind, change });

@@ -144,11 +144,11 @@ fn work_waits_once_for_the_space_that_others_hold() {
     let (attempts, ended) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // It waits with all that is left, and without the files of its first attempt.
+            // It waits without the bytes and files of its first attempt.
             let waits = || {
                 attempts.load(Ordering::SeqCst) == 1
                     && setup.above.path().read_dir().unwrap().count() == 0
-                    && setup.disk.in_use() == 4 * MIB
+                    && setup.disk.in_use() == 3 * MIB
             };
             while !waits() && !ended.load(Ordering::SeqCst) {
                 std::thread::yield_now();
