@@ -131,8 +131,8 @@ impl<'p> Directive<'p> {
         let mut letters = rest.chars();
         found.letter = letters.next();
         let allowed = match found.letter {
-            Some('E') => "cCxXyY",
-            Some('O') => "deHIklmMSuUVwWy",
+            Some('E') => "cnprstuxyzCPRTXYZ%",
+            Some('O') => "bdeghjklmnprstuwyzBCGHIMPRSTUVWZ%",
             _ => "",
         };
         if !allowed.is_empty() {
@@ -498,6 +498,21 @@ mod tests {
             clock,
             Some(0),
             &[("%s", "1709647872"), ("%z", "+0000"), ("%Z", "UTC"), ("%#Z", "")],
+        );
+    }
+
+    #[test]
+    fn modifiers_are_known_before_some_letters() {
+        let clock = DateTime::constant(2024, 3, 5, 0, 11, 12, 0);
+        check(
+            clock,
+            None,
+            &[
+                ("%EP%EZ%E%%Er", "am%12:11:12 AM"),
+                ("%ED%EF%Ej%EG%Eg", "%ED%EF%Ej%EG%Eg"),
+                ("%Oj%OG%Og%Ok%OB%Oz", "065202424 0March"),
+                ("%OD%OF%OA%Oc", "%OD%OF%OA%Oc"),
+            ],
         );
     }
 
