@@ -219,6 +219,8 @@ impl<'a> Schema<'a> {
                 .try_for_each(|(n, item)| self.check(item, &below(at, &n.to_string()), depth))
         };
         let strings = |value: &Json, at: &str| {
+            self.budget
+                .step(value.as_array().map_or(0, |items| items.len() as u64))?;
             keywords::strings(value).map_err(|(n, words)| match n {
                 Some(n) => invalid(&below(at, &n.to_string()), &words),
                 None => invalid(at, &words),
