@@ -1,4 +1,4 @@
-//! Methods of bytes. Those of strings work on a string with a character for each byte: bytes that are not ASCII are
+//! Methods of bytes. The methods of strings work on a string with a character for each byte: bytes that are not ASCII are
 //! characters of private use, which have no case and are neither letters nor blanks, as in Python.
 
 use super::text::{self, decode_message};

@@ -65,7 +65,7 @@ fn property(cx: &Cx<'_>, date: &Date, name: &str) -> R<Value> {
 /// Formats a date by `strftime`.
 pub(crate) fn formatted(rt: &Rt, date: &Date, pattern: &str) -> R<String> {
     rt.step(pattern.len() as u64)?;
-    // Longer texts are empty.
+    // Longer results are empty.
     rt.fits(pattern.len().saturating_mul(512))?;
     Ok(date.formatted(pattern))
 }

@@ -98,7 +98,7 @@ impl Date {
         }
     }
 
-    /// Returns a copy with other fields. `fields` are those of [`Self::FIELDS`]; absent ones stay.
+    /// Returns a copy with other fields. `fields` are in the order of [`Self::FIELDS`]; absent ones stay.
     pub(crate) fn replaced(&self, fields: [Option<i64>; 7]) -> R<Self> {
         let field = |index: usize, own: i64| fields.get(index).copied().flatten().unwrap_or(own);
         let clock = self.clock;
@@ -138,7 +138,7 @@ impl Date {
         }
     }
 
-    /// The names of the fields, those of a date first.
+    /// The names of the fields, first the fields of a date.
     pub(crate) const FIELDS: [&'static str; 7] =
         ["year", "month", "day", "hour", "minute", "second", "microsecond"];
 
