@@ -306,7 +306,7 @@ fn keywords_of_each_draft_must_have_valid_values() {
             "/a': properties 'maximum' required, if 'exclusiveMaximum' exists",
         ),
         (
-            r#"{"exclusiveMinimum": true}"#,
+            r#"{"exclusiveMinimum": true, "minimum": 1}"#,
             &[6, 7, 19, 20],
             "/a/exclusiveMinimum': got boolean, want number",
         ),
