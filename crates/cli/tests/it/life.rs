@@ -30,6 +30,14 @@ pub(crate) async fn done(plane: &ControlPlane, words: &str) -> Result<(String, S
     Ok((String::from_utf8(output.stdout.clone())?, stderr(&output)))
 }
 
+/// Fails with the first line that an output lacks.
+fn contains_all(output: &str, lines: &[&str]) -> Result<()> {
+    for line in lines {
+        ensure!(output.contains(line), "{line}: {output}");
+    }
+    Ok(())
+}
+
 /// Runs a command that has to fail, and returns its messages.
 async fn refused(plane: &ControlPlane, words: &str) -> Result<String> {
     let output = run(plane, words).await?;
@@ -83,14 +91,15 @@ async fn installation_is_checked_changed_and_removed() -> Result<()> {
     );
 
     let (_, installed) = done(&plane, "install").await?;
-    for line in [
-        "► installing components in flux-system namespace",
-        "Deployment/flux-system/source-controller created",
-        "✔ kustomize-controller: deployment ready",
-        "✔ install finished",
-    ] {
-        ensure!(installed.contains(line), "{line}: {installed}");
-    }
+    contains_all(
+        &installed,
+        &[
+            "► installing components in flux-system namespace",
+            "Deployment/flux-system/source-controller created",
+            "✔ kustomize-controller: deployment ready",
+            "✔ install finished",
+        ],
+    )?;
     let (_, again) = done(&plane, "install").await?;
     ensure!(
         !again.contains("created") && !again.contains("configured"),
@@ -131,14 +140,15 @@ async fn installation_is_checked_changed_and_removed() -> Result<()> {
     assert_eq!(fleet["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
 
     let (_, removed) = done(&plane, "uninstall -s").await?;
-    for line in [
-        "✔ GitRepository/default/fleet finalizers deleted",
-        "✔ CustomResourceDefinition/kluctldeployments.gitops.kluctl.io deleted",
-        "✔ Namespace/flux-system deleted",
-        "✔ uninstall finished",
-    ] {
-        ensure!(removed.contains(line), "{line}: {removed}");
-    }
+    contains_all(
+        &removed,
+        &[
+            "✔ GitRepository/default/fleet finalizers deleted",
+            "✔ CustomResourceDefinition/kluctldeployments.gitops.kluctl.io deleted",
+            "✔ Namespace/flux-system deleted",
+            "✔ uninstall finished",
+        ],
+    )?;
     get(&plane, &["configmap", "workload"]).await?;
     let left = "crd,clusterrole,clusterrolebinding,namespace,role,rolebinding";
     let left = get(&plane, &[left, "-A", "-l", "app.kubernetes.io/part-of=flux"]).await?;
@@ -261,23 +271,25 @@ async fn migration_stores_objects_in_the_newest_version_alone() -> Result<()> {
         ])
         .await?;
     let (_, shown) = done(&plane, "migrate --dry-run").await?;
-    for line in [
-        "► GitRepository/default/old would be migrated to version v1",
-        "► gitrepositories.source.toolkit.fluxcd.io would be migrated to storage version v1",
-        "✔ dry run: nothing was stored",
-    ] {
-        ensure!(shown.contains(line), "{line}: {shown}");
-    }
+    contains_all(
+        &shown,
+        &[
+            "► GitRepository/default/old would be migrated to version v1",
+            "► gitrepositories.source.toolkit.fluxcd.io would be migrated to storage version v1",
+            "✔ dry run: nothing was stored",
+        ],
+    )?;
     let found = get(&plane, &["crd", crd]).await?;
     assert_eq!(found["status"]["storedVersions"], json!(["v1beta2", "v1"]));
     let (_, migrated) = done(&plane, "migrate").await?;
-    for line in [
-        "✔ GitRepository/default/old migrated to version v1",
-        "✔ gitrepositories.source.toolkit.fluxcd.io migrated to storage version v1",
-        "✔ custom resources migrated successfully",
-    ] {
-        ensure!(migrated.contains(line), "{line}: {migrated}");
-    }
+    contains_all(
+        &migrated,
+        &[
+            "✔ GitRepository/default/old migrated to version v1",
+            "✔ gitrepositories.source.toolkit.fluxcd.io migrated to storage version v1",
+            "✔ custom resources migrated successfully",
+        ],
+    )?;
     let found = get(&plane, &["crd", crd]).await?;
     assert_eq!(found["status"]["storedVersions"], json!(["v1"]));
     let words = [

@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 use testkit::{ControlPlane, Controller, GitServer, Options, Repo, SshKeyPair, SshServer, stack};
 
-use super::{done, get, refused};
+use super::{contains_all, done, get, refused};
 use crate::{
     commands::{stderr, weir},
     gitops::plane,
@@ -69,16 +69,17 @@ impl World {
 async fn bootstrapped_cluster_follows_its_repository() -> Result<()> {
     let world = World::start().await?;
     let first = world.bootstrap("--path=./clusters/one").await?;
-    for line in [
-        "✔ committed and pushed component manifests to \"main\"",
-        "✔ kustomize-controller: deployment ready",
-        "✔ reconciled source secret",
-        "◎ waiting for GitRepository \"flux-system/flux-system\" to be reconciled",
-        "✔ Kustomization reconciled successfully",
-        "✔ all components are healthy",
-    ] {
-        ensure!(first.contains(line), "{line}: {first}");
-    }
+    contains_all(
+        &first,
+        &[
+            "✔ committed and pushed component manifests to \"main\"",
+            "✔ kustomize-controller: deployment ready",
+            "✔ reconciled source secret",
+            "◎ waiting for GitRepository \"flux-system/flux-system\" to be reconciled",
+            "✔ Kustomization reconciled successfully",
+            "✔ all components are healthy",
+        ],
+    )?;
     let version = env!("CARGO_PKG_VERSION");
     let commits = [
         "Flux: Add Weir sync manifests".to_owned(),
@@ -94,13 +95,14 @@ async fn bootstrapped_cluster_follows_its_repository() -> Result<()> {
 
     // The second time changes nothing.
     let second = world.bootstrap("--path=clusters/one").await?;
-    for line in [
-        "✔ component manifests are up to date",
-        "✔ sync manifests are up to date",
-        "✔ the cluster follows the repository already",
-    ] {
-        ensure!(second.contains(line), "{line}: {second}");
-    }
+    contains_all(
+        &second,
+        &[
+            "✔ component manifests are up to date",
+            "✔ sync manifests are up to date",
+            "✔ the cluster follows the repository already",
+        ],
+    )?;
     assert_eq!(world.subjects()?, commits);
     let other = world.words("--password=s3cret-word --path=clusters/two");
     let error = refused(&world.plane, &other).await?;

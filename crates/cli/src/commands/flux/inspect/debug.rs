@@ -5,7 +5,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use fleet::kind;
 use yaml::Value;
@@ -132,18 +132,37 @@ pub(crate) fn run(command: &Command) -> Result<()> {
     }
 }
 
+/// The part of an object that a flag asks for.
+#[derive(Debug, Clone, Copy)]
+enum Shown {
+    Status,
+    /// The values that it is deployed with.
+    Values,
+    History,
+}
+
+/// Returns the part that is asked for. Fails, in the words of the original, unless exactly one flag is given.
+fn only(is_status: bool, (flag, is_values): (&str, bool), is_history: bool) -> Result<Shown> {
+    match (is_status, is_values, is_history) {
+        (true, false, false) => Ok(Shown::Status),
+        (false, true, false) => Ok(Shown::Values),
+        (false, false, true) => Ok(Shown::History),
+        _ => bail!("exactly one of --show-status, {flag}, or --show-history must be set"),
+    }
+}
+
 fn deployment(args: &DeploymentArgs) -> Result<()> {
-    let shown = [args.show_status, args.show_args, args.show_history];
-    ensure!(
-        shown.into_iter().filter(|shown| *shown).count() == 1,
-        "exactly one of --show-status, --show-args, or --show-history must be set"
-    );
+    let shown = only(
+        args.show_status,
+        ("--show-args", args.show_args),
+        args.show_history,
+    )?;
     let flux = Flux::open(&args.flux)?;
     let object = flux.block_on(find_deployment(&flux, &args.name))?;
     let shown = match shown {
-        [true, ..] => object.get("status").cloned().unwrap_or_default(),
-        [_, true, _] => kluctl::arguments(&object, args.show_secrets),
-        _ => kluctl::history(&object),
+        Shown::Status => object.get("status").cloned().unwrap_or_default(),
+        Shown::Values => kluctl::arguments(&object, args.show_secrets),
+        Shown::History => kluctl::history(&object),
     };
     output::print(&yaml::print::goyaml(&shown))
 }
@@ -164,11 +183,11 @@ async fn find_deployment(flux: &Flux, name: &str) -> Result<Value> {
 }
 
 fn kustomization(args: &KustomizationArgs) -> Result<()> {
-    let shown = [args.show_status, args.show_vars, args.show_history];
-    ensure!(
-        shown.into_iter().filter(|shown| *shown).count() == 1,
-        "exactly one of --show-status, --show-vars, or --show-history must be set"
-    );
+    let shown = only(
+        args.show_status,
+        ("--show-vars", args.show_vars),
+        args.show_history,
+    )?;
     let flux = Flux::open(&args.flux)?;
     let object = flux.block_on(read::get(
         &flux,
@@ -178,26 +197,26 @@ fn kustomization(args: &KustomizationArgs) -> Result<()> {
     ))?;
     let page = "kustomize/kustomizations";
     let text = match shown {
-        [true, ..] => status(&object, &format!("{page}/#kustomization-status")),
-        [_, true, _] => variables(&flux.block_on(vars(&flux, &object))?),
-        _ => history(&object, &format!("{page}/#history")),
+        Shown::Status => status(&object, &format!("{page}/#kustomization-status")),
+        Shown::Values => variables(&flux.block_on(vars(&flux, &object))?),
+        Shown::History => history(&object, &format!("{page}/#history")),
     };
     output::print(&text)
 }
 
 fn release(args: &ReleaseArgs) -> Result<()> {
-    let shown = [args.show_status, args.show_values, args.show_history];
-    ensure!(
-        shown.into_iter().filter(|shown| *shown).count() == 1,
-        "exactly one of --show-status, --show-values, or --show-history must be set"
-    );
+    let shown = only(
+        args.show_status,
+        ("--show-values", args.show_values),
+        args.show_history,
+    )?;
     let flux = Flux::open(&args.flux)?;
     let object = flux.block_on(read::get(&flux, &kind::HELM_RELEASE, &flux.namespace, &args.name))?;
     let page = "helm/helmreleases";
     let text = match shown {
-        [true, ..] => status(&object, &format!("{page}/#helmrelease-status")),
-        [_, true, _] => yaml::print::goyaml(&flux.block_on(values::merged(&flux, &object))?),
-        _ => history(&object, &format!("{page}/#history")),
+        Shown::Status => status(&object, &format!("{page}/#helmrelease-status")),
+        Shown::Values => yaml::print::goyaml(&flux.block_on(values::merged(&flux, &object))?),
+        Shown::History => history(&object, &format!("{page}/#history")),
     };
     output::print(&text)
 }
