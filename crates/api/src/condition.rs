@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// Maximum length of a message in bytes; the original cuts there, too.
-const MESSAGE_LIMIT: usize = 20_000;
+/// Maximum length of a message in bytes, without the dots behind it: a condition may have 32,768. KluctlDeployments cut earlier.
+const MESSAGE_LIMIT: usize = 32_768 - "...".len();
 
 /// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn long_message_is_cut_at_a_character() {
-        let condition = Condition::new("Ready", false, "Failed", "ä".repeat(15_000), Some(1), epoch());
-        assert_eq!(condition.message.len(), 20_003);
+        let condition = Condition::new("Ready", false, "Failed", "ä".repeat(20_000), Some(1), epoch());
+        assert_eq!(condition.message.len(), 32_767);
         assert!(condition.message.ends_with("ä..."));
     }
 

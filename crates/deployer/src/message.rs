@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use api::GoDuration;
 
-/// Maximum length of a message in bytes; the original cuts there, too.
+/// Maximum length of a message of a KluctlDeployment in bytes; the original cuts there, too.
 pub const MESSAGE_BYTES: usize = 20_000;
 /// Maximum number of errors or dependencies that a message quotes; the others are counted.
 const QUOTED: usize = 3;

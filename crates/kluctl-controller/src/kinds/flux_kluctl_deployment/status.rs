@@ -92,9 +92,10 @@ pub(crate) fn failed(
     if failure.revision.is_some() {
         status.last_attempted_revision.clone_from(&failure.revision);
     }
-    let writer = write(&mut status, object, now).ready(false, fault.reason, &fault.message);
+    let message = message::limit(fault.message.clone(), message::MESSAGE_BYTES);
+    let writer = write(&mut status, object, now).ready(false, fault.reason, &message);
     let writer = match fault.class {
-        Class::Stall => writer.stalled(fault.reason, &fault.message),
+        Class::Stall => writer.stalled(fault.reason, &message),
         _ => writer,
     };
     writer.finish(past(object));

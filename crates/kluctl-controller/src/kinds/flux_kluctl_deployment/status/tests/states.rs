@@ -334,3 +334,12 @@ fn deploy_annotation_is_handled_by_a_deployment_only() {
         Some("now")
     );
 }
+
+#[test]
+fn long_message_of_a_fault_is_cut_as_in_the_original() {
+    let fault = Fault::retry(Reason::InternalError, "x".repeat(40_000));
+    let status = failed(&object(|_| {}), &fault.into(), &at(0)).status;
+    let message = ready(&status).2;
+    assert_eq!(message.len(), 20_003);
+    assert!(message.ends_with("x..."));
+}
