@@ -110,8 +110,15 @@ async fn refused_identities_and_references_cause_no_request_of_the_controller_it
             "cross-namespace",
         ),
         (
-            "dependency",
-            json!({ "dependsOn": [{ "name": "shop", "namespace": other }] }),
+            "dependency-expression",
+            json!({ "dependsOn": [{ "name": "shop", "namespace": other, "readyExpr": "dep.spec.interval == '1h'" }] }),
+            "cross-namespace",
+        ),
+        (
+            "dependency-kind",
+            json!({ "dependsOn": [
+                { "apiVersion": "v1", "kind": "Secret", "name": "victim", "namespace": other },
+            ] }),
             "cross-namespace",
         ),
         (

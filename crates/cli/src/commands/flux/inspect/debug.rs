@@ -134,7 +134,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 
 /// The part of an object that a flag asks for.
 #[derive(Debug, Clone, Copy)]
-enum Shown {
+enum Part {
     Status,
     /// The values that it is deployed with.
     Values,
@@ -142,29 +142,29 @@ enum Shown {
 }
 
 /// Returns the part that is asked for. Fails, in the words of the original, unless exactly one flag is given.
-fn only(is_status: bool, (flag, is_values): (&str, bool), is_history: bool) -> Result<Shown> {
+fn only(is_status: bool, (flag, is_values): (&str, bool), is_history: bool) -> Result<Part> {
     match (is_status, is_values, is_history) {
-        (true, false, false) => Ok(Shown::Status),
-        (false, true, false) => Ok(Shown::Values),
-        (false, false, true) => Ok(Shown::History),
+        (true, false, false) => Ok(Part::Status),
+        (false, true, false) => Ok(Part::Values),
+        (false, false, true) => Ok(Part::History),
         _ => bail!("exactly one of --show-status, {flag}, or --show-history must be set"),
     }
 }
 
 fn deployment(args: &DeploymentArgs) -> Result<()> {
-    let shown = only(
+    let part = only(
         args.show_status,
         ("--show-args", args.show_args),
         args.show_history,
     )?;
     let flux = Flux::open(&args.flux)?;
     let object = flux.block_on(find_deployment(&flux, &args.name))?;
-    let shown = match shown {
-        Shown::Status => object.get("status").cloned().unwrap_or_default(),
-        Shown::Values => kluctl::arguments(&object, args.show_secrets),
-        Shown::History => kluctl::history(&object),
+    let printed = match part {
+        Part::Status => object.get("status").cloned().unwrap_or_default(),
+        Part::Values => kluctl::arguments(&object, args.show_secrets),
+        Part::History => kluctl::history(&object),
     };
-    output::print(&yaml::print::goyaml(&shown))
+    output::print(&yaml::print::goyaml(&printed))
 }
 
 /// Reads the KluctlDeployment of either group.
@@ -183,7 +183,7 @@ async fn find_deployment(flux: &Flux, name: &str) -> Result<Value> {
 }
 
 fn kustomization(args: &KustomizationArgs) -> Result<()> {
-    let shown = only(
+    let part = only(
         args.show_status,
         ("--show-vars", args.show_vars),
         args.show_history,
@@ -196,16 +196,16 @@ fn kustomization(args: &KustomizationArgs) -> Result<()> {
         &args.name,
     ))?;
     let page = "kustomize/kustomizations";
-    let text = match shown {
-        Shown::Status => status(&object, &format!("{page}/#kustomization-status")),
-        Shown::Values => variables(&flux.block_on(vars(&flux, &object))?),
-        Shown::History => history(&object, &format!("{page}/#history")),
+    let text = match part {
+        Part::Status => status(&object, &format!("{page}/#kustomization-status")),
+        Part::Values => variables(&flux.block_on(vars(&flux, &object))?),
+        Part::History => history(&object, &format!("{page}/#history")),
     };
     output::print(&text)
 }
 
 fn release(args: &ReleaseArgs) -> Result<()> {
-    let shown = only(
+    let part = only(
         args.show_status,
         ("--show-values", args.show_values),
         args.show_history,
@@ -213,10 +213,10 @@ fn release(args: &ReleaseArgs) -> Result<()> {
     let flux = Flux::open(&args.flux)?;
     let object = flux.block_on(read::get(&flux, &kind::HELM_RELEASE, &flux.namespace, &args.name))?;
     let page = "helm/helmreleases";
-    let text = match shown {
-        Shown::Status => status(&object, &format!("{page}/#helmrelease-status")),
-        Shown::Values => yaml::print::goyaml(&flux.block_on(values::merged(&flux, &object))?),
-        Shown::History => history(&object, &format!("{page}/#history")),
+    let text = match part {
+        Part::Status => status(&object, &format!("{page}/#helmrelease-status")),
+        Part::Values => yaml::print::goyaml(&flux.block_on(values::merged(&flux, &object))?),
+        Part::History => history(&object, &format!("{page}/#history")),
     };
     output::print(&text)
 }
