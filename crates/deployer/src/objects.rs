@@ -67,14 +67,14 @@ async fn pages<T>(
     params: ListParams,
     keep: impl Fn(&DynamicObject) -> Option<T>,
 ) -> Result<Vec<T>, kube::Error> {
-    let mut kept = Vec::new();
+    let mut found = Vec::new();
     let mut params = params.limit(PAGE);
     loop {
         let page = api.list(&params).await?;
-        kept.extend(page.items.iter().filter_map(&keep));
+        found.extend(page.items.iter().filter_map(&keep));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
-            None => return Ok(kept),
+            None => return Ok(found),
         }
     }
 }

@@ -162,12 +162,12 @@ impl Session {
 
     /// Fetches a commit. A failure leaves the reserved space as it was.
     fn fetch_within(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
-        let (stored, kept) = (self.intake.disk_bytes(), self.intake.small_pack_bytes());
+        let (stored, small_pack) = (self.intake.disk_bytes(), self.intake.small_pack_bytes());
         let fetched = self.fetch_as_announced(wanted, above);
         if fetched.is_err() {
             let (disk, memory) = (self.intake.disk_bytes(), self.intake.small_pack_bytes());
             self.intake.release_disk(disk.saturating_sub(stored));
-            self.intake.release_small_pack(memory.saturating_sub(kept));
+            self.intake.release_small_pack(memory.saturating_sub(small_pack));
         }
         fetched
     }

@@ -89,7 +89,7 @@ fn filter(
         let Some(list) = fields.get_mut(field).and_then(Json::as_array_mut) else {
             continue;
         };
-        let mut kept = Vec::with_capacity(list.len());
+        let mut remaining = Vec::with_capacity(list.len());
         for entry in std::mem::take(list) {
             let path = entry.as_str().filter(|entry| !entry.contains("://"));
             let path = path.and_then(|entry| dir.join(entry).ok());
@@ -102,10 +102,10 @@ fn filter(
             };
             match is_ignored {
                 true => has_changed = true,
-                false => kept.push(entry),
+                false => remaining.push(entry),
             }
         }
-        *list = kept;
+        *list = remaining;
     }
     Ok(has_changed)
 }

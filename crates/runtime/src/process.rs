@@ -122,9 +122,9 @@ where
     let _purging = AbortOnDropHandle::new(tokio::spawn(allocator::keep_purging()));
     let _watching = AbortOnDropHandle::new(tokio::spawn(own_addresses::watch(process.ctx.clone())));
     let mut work = tokio::spawn(body(process.ctx.clone()));
-    let told = signals().map_err(Error::Start)?;
+    let signal = signals().map_err(Error::Start)?;
     let result = tokio::select! {
-        name = told => {
+        name = signal => {
             tracing::info!(signal = name, "ending");
             Ok(())
         }

@@ -118,7 +118,7 @@ pub(super) fn hostile() -> Vec<(Vec<u8>, &'static str)> {
 
 /// Returns a tree's answers about each of its files and directories, and about a missing sibling of each.
 pub(super) fn answers(tree: &dyn Tree) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     let mut next = vec![TreePath::root()];
     while let Some(path) = next.pop() {
         let listed = tree.list(&path).unwrap_or_default();
@@ -126,11 +126,11 @@ pub(super) fn answers(tree: &dyn Tree) -> Vec<String> {
         for path in [path.child("missing"), path] {
             let (kind, resolved) = (tree.kind(&path), tree.resolve(&path));
             let (list, content) = (tree.list(&path), tree.read(&path));
-            told.push(format!("{path}: {kind:?} {resolved:?} {list:?} {content:?}"));
+            lines.push(format!("{path}: {kind:?} {resolved:?} {list:?} {content:?}"));
         }
     }
-    told.extend(tree.left_out().iter().map(ToString::to_string));
-    told
+    lines.extend(tree.left_out().iter().map(ToString::to_string));
+    lines
 }
 
 pub(super) type Outcome = Result<(Counted, Vec<String>), String>;

@@ -41,10 +41,10 @@ impl ObjectNames {
             Some(namespace) => Api::namespaced_with(ctx.client().clone(), namespace, resource),
             None => Api::all_with(ctx.client().clone(), resource),
         };
-        let (ctx, kept) = (ctx.clone(), names.clone());
+        let (ctx, watched) = (ctx.clone(), names.clone());
         tokio::spawn(async move {
             if ctx.leader().await.is_ok() {
-                let _ = ctx.shutdown().run_until_cancelled(kept.keep(api)).await;
+                let _ = ctx.shutdown().run_until_cancelled(watched.watch(api)).await;
             }
         });
         names
@@ -56,7 +56,7 @@ impl ObjectNames {
         self.0.lock().known.as_ref().map(|known| known.contains(key))
     }
 
-    async fn keep(&self, api: Api<PartialObjectMeta<DynamicObject>>) {
+    async fn watch(&self, api: Api<PartialObjectMeta<DynamicObject>>) {
         let mut failures = WatchFailures::new(PAUSES);
         loop {
             let mut events = watcher(api.clone(), watcher::Config::default()).boxed();

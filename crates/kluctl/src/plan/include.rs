@@ -34,8 +34,8 @@ impl Planner<'_> {
             true => start,
             false => start.without_history(),
         };
-        let (vars, told) = self.load_vars(&start, scope, &scope.search, fields)?;
-        outline.loaded(told);
+        let (vars, loaded) = self.load_vars(&start, scope, &scope.search, fields)?;
+        outline.loaded(loaded);
         let inner = scope.included(source.clone(), dir, &item.tags, vars);
         let project = self.project(inner, Some(fields.file));
         outline.include = Some(source.say(project)?);

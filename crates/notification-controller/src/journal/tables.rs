@@ -56,12 +56,12 @@ pub(super) fn create(database: &Database) -> Result<(), Error> {
 }
 
 /// Adds events and records ends, which are on the disk when this returns the totals of the events that were removed.
-/// Ends of single deliveries are left out if they are not `kept`.
+/// Ends of single deliveries are left out if they are not retained.
 pub(super) fn write(
     database: &Database,
     adds: &[(u64, Vec<u8>)],
     ended: &[Ended],
-    kept: bool,
+    retains: bool,
 ) -> Result<Totals, Error> {
     let transaction = database.begin_write()?;
     let mut removed = Totals::default();
@@ -81,7 +81,7 @@ pub(super) fn write(
                     }
                 }
                 Ended::Delivery(id, delivery) => {
-                    if kept && events.get((id, 0))?.is_some() {
+                    if retains && events.get((id, 0))?.is_some() {
                         deliveries.insert((id, delivery), ())?;
                         has_deliveries = true;
                     }

@@ -1,4 +1,4 @@
-//! Objects of a watch, of which only the needed fields are kept.
+//! Objects of a watch, of which only the needed fields stay in memory.
 //!
 //! A status can have hundreds of kilobytes, and a page of a list 500 objects. All other fields are skipped while the answer is
 //! parsed, so they take no memory beside the answer itself.
@@ -152,15 +152,15 @@ impl<'de> Visitor<'de> for Only {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut kept = Map::new();
+        let mut fields = Map::new();
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             if self.0.contains(&key.as_ref()) {
-                kept.insert(key.into_owned(), map.next_value()?);
+                fields.insert(key.into_owned(), map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(Value::Object(kept))
+        Ok(Value::Object(fields))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {

@@ -55,14 +55,14 @@ impl Watch {
         let (ends, ended) = mpsc::channel::<()>();
         let watched = Arc::clone(&running);
         std::thread::spawn(move || {
-            let mut told = None;
+            let mut reported = None;
             while ended.recv_timeout(CHECK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let case = *watched.lock();
                 if let Some((seed, since)) = case
                     && since.elapsed() > SLOW
-                    && told != Some(seed)
+                    && reported != Some(seed)
                 {
-                    told = Some(seed);
+                    reported = Some(seed);
                     let _ = writeln!(
                         std::io::stderr(),
                         "fuzz {name}: WEIR_FUZZ_SEED={seed} runs for more than {SLOW:?}"

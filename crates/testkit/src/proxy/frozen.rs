@@ -104,10 +104,10 @@ pub(super) async fn answer(
 
 /// Adds the revision to the query of a list. The token of a further page has it already.
 fn as_of(revision: u64, query: &str) -> String {
-    let kept = query
+    let others = query
         .split('&')
         .filter(|part| !part.is_empty() && !part.starts_with("resourceVersion"));
-    let mut parts: Vec<String> = kept.map(str::to_owned).collect();
+    let mut parts: Vec<String> = others.map(str::to_owned).collect();
     if !parts.iter().any(|part| part.starts_with("continue=")) {
         parts.push(format!("resourceVersion={revision}&resourceVersionMatch=Exact"));
     }

@@ -87,8 +87,8 @@ impl Tracker {
     /// Returns the broken rules in a namespace, or in all, and forgets them.
     pub(super) fn take(&mut self, namespace: Option<&str>) -> Vec<String> {
         let is_of = |broken: &Broken| namespace.is_none_or(|namespace| broken.namespace == namespace);
-        let (taken, kept) = self.broken.drain(..).partition(is_of);
-        self.broken = kept;
+        let (taken, others) = self.broken.drain(..).partition(is_of);
+        self.broken = others;
         let taken: Vec<Broken> = taken;
         taken.into_iter().map(|broken| broken.text).collect()
     }

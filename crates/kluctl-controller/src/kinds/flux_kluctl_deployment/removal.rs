@@ -66,13 +66,13 @@ impl Controller {
             sharers: &[],
         };
         // Facts that need no request decide first.
-        if let Removal::Keep(kept) = plan::removal(&facts) {
-            self.report_retained(object, &kept);
+        if let Removal::Keep(reason) = plan::removal(&facts) {
+            self.report_retained(object, &reason);
             return Ok(());
         }
         facts.handed_over = self.has_successor(&key(object)).await?;
-        if let Removal::Keep(kept) = plan::removal(&facts) {
-            self.report_retained(object, &kept);
+        if let Removal::Keep(reason) = plan::removal(&facts) {
+            self.report_retained(object, &reason);
             return Ok(());
         }
         let (kube_config, account) = (&object.spec.kube_config, &object.spec.service_account_name);
@@ -83,8 +83,8 @@ impl Controller {
         let sharers = self.removal_sharers(object, selector, &target.identity).await?;
         facts.sharers = sharers.certain().map_or(&[][..], std::slice::from_ref);
         match (plan::removal(&facts), sharers.uncertain.first()) {
-            (Removal::Keep(kept), _) => {
-                self.report_retained(object, &kept);
+            (Removal::Keep(reason), _) => {
+                self.report_retained(object, &reason);
                 Ok(())
             }
             (Removal::Delete, Some(other)) => {
@@ -162,12 +162,12 @@ impl Controller {
         Ok(())
     }
 
-    fn report_retained(&self, object: &KluctlDeployment, kept: &KeepReason) {
-        let severity = match kept {
+    fn report_retained(&self, object: &KluctlDeployment, reason: &KeepReason) {
+        let severity = match reason {
             KeepReason::NotAsked => Severity::Trace,
             KeepReason::Suspended | KeepReason::HandedOver | KeepReason::NoDiscriminator => Severity::Info,
             _ => Severity::Error,
         };
-        self.parts.report_removal(object, severity, kept.to_string());
+        self.parts.report_removal(object, severity, reason.to_string());
     }
 }

@@ -154,15 +154,15 @@ fn unextracted(layer: &Descriptor, error: &artifact::Error) -> String {
 /// Returns the annotations that fit into a status, in the order of their keys.
 fn bounded(annotations: &[(String, String)]) -> BTreeMap<String, String> {
     let mut left = ANNOTATION_BYTES;
-    let mut kept = BTreeMap::new();
+    let mut selected = BTreeMap::new();
     for (key, value) in annotations.iter().take(ANNOTATIONS) {
         let Some(rest) = left.checked_sub(key.len() + value.len()) else {
             continue;
         };
         left = rest;
-        kept.insert(key.clone(), value.clone());
+        selected.insert(key.clone(), value.clone());
     }
-    kept
+    selected
 }
 
 pub(super) fn pack(

@@ -88,11 +88,11 @@ fn merge(below: &mut Map, above: &Map) -> Result<(), MergeError> {
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Map(map) => {
-            let mut kept = Map::new();
+            let mut values = Map::new();
             for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-                kept.insert(key, without_nulls(value));
+                values.insert(key, without_nulls(value));
             }
-            Value::Map(kept)
+            Value::Map(values)
         }
         other => other.clone(),
     }

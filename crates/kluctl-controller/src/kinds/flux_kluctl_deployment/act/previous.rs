@@ -20,7 +20,7 @@ impl Deployment<'_> {
         if !spec::deploys_everything(&self.object.spec) {
             return Ok(());
         }
-        let (prunes, mut kept) = (self.object.spec.prune && !self.dry_run, Vec::new());
+        let (prunes, mut remaining) = (self.object.spec.prune && !self.dry_run, Vec::new());
         for discriminator in std::mem::take(&mut done.previous) {
             let searched = self.search_previous(&discriminator, prunes).await;
             let (found, mut errors) = match searched? {
@@ -49,9 +49,9 @@ impl Deployment<'_> {
                 let result = done.prune.get_or_insert_with(nothing_pruned);
                 result.errors.append(&mut errors);
             }
-            kept.push(discriminator);
+            remaining.push(discriminator);
         }
-        done.previous = kept;
+        done.previous = remaining;
         Ok(())
     }
 
