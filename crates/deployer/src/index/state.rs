@@ -12,6 +12,8 @@ use runtime::{
 
 use super::LabelledObject;
 
+/// Maximum number of objects of all kinds, about 100 MB. With more, nothing is known of the kind with the most.
+const MAX_OBJECTS: usize = 400_000;
 /// Maximum number of objects with a value for which there is an answer: as many as a deployment may have by default. Anybody may label
 /// objects, and each pass of the owner would visit all of them.
 const OBJECTS_OF_VALUE: usize = 20_000;
@@ -50,13 +52,20 @@ struct KindState {
     is_synced: bool,
     /// True if a watch failed since the last list.
     has_failed: bool,
-    /// True if the kind can be listed and not watched.
+    /// True if the kind can be listed and not watched, or has too many objects.
     is_unwatchable: bool,
+    /// True if the kind has too many objects, until they are listed again.
+    is_overfull: bool,
+    /// Number of its objects.
+    objects: usize,
     watch: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
+    max_objects: usize,
+    /// Number of objects of all kinds.
+    objects: usize,
     phase: Phase,
     kinds: HashMap<KindName, KindState>,
     by_value: HashMap<Box<str>, HashSet<(KindName, ObjectKey)>>,
@@ -64,10 +73,23 @@ pub(super) struct State {
     watches: u64,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            max_objects: MAX_OBJECTS,
+            objects: 0,
+            phase: Phase::default(),
+            kinds: HashMap::new(),
+            by_value: HashMap::new(),
+            watches: 0,
+        }
+    }
+}
+
 impl State {
     /// Returns true as long as first lists are missing.
     pub(super) fn is_starting(&self) -> bool {
-        let is_listing = |kind: &KindState| !kind.is_synced && !kind.has_failed;
+        let is_listing = |kind: &KindState| !(kind.is_synced || kind.has_failed || kind.is_unwatchable);
         match self.phase {
             Phase::Starting => true,
             Phase::Watching => self.kinds.values().any(is_listing),
@@ -113,11 +135,8 @@ impl State {
             .cloned()
             .collect();
         for kind in gone {
+            self.forget_objects(&kind);
             self.kinds.remove(&kind);
-            self.by_value.retain(|_, objects| {
-                objects.retain(|(of, _)| *of != kind);
-                !objects.is_empty()
-            });
         }
         let new: Vec<KindName> = served
             .iter()
@@ -154,6 +173,11 @@ impl State {
         self.phase = Phase::Off;
     }
 
+    /// Returns true if a kind has too many objects: its watch is needed again when they may be fewer.
+    pub(super) fn is_overfull(&self, kind: &WatchedKind) -> bool {
+        self.has(kind) && self.kinds.get(&kind.name).is_some_and(|state| state.is_overfull)
+    }
+
     /// Notes that the watch of a kind broke off: nothing is known of its objects until it has listed them again.
     pub(super) fn broke_off(&mut self, kind: &WatchedKind, is_watchable: bool) {
         if let Some(state) = self.of(kind) {
@@ -168,9 +192,14 @@ impl State {
         let Some(state) = self.of(kind) else {
             return;
         };
-        let is_list_done = change == Change::ListDone;
+        state.is_overfull &= change != Change::ListStarted;
+        if state.is_overfull {
+            return;
+        }
+        if change == Change::ListDone {
+            (state.is_synced, state.is_unwatchable) = (true, false);
+        }
         let effect = state.known.apply(change);
-        state.is_synced |= is_list_done;
         let kind = &kind.name;
         match effect {
             Effect::Gone(objects) => {
@@ -183,18 +212,56 @@ impl State {
                     self.remove(kind, key.clone(), &before.value);
                 }
                 let objects = self.by_value.entry(now.value).or_default();
-                objects.insert((Arc::clone(kind), key));
+                if objects.insert((Arc::clone(kind), key)) {
+                    self.objects += 1;
+                    if let Some(state) = self.kinds.get_mut(kind) {
+                        state.objects += 1;
+                    }
+                }
             }
+        }
+        if self.objects > self.max_objects {
+            self.forget_largest();
         }
     }
 
     fn remove(&mut self, kind: &KindName, key: ObjectKey, value: &str) {
-        if let Some(objects) = self.by_value.get_mut(value) {
-            objects.remove(&(Arc::clone(kind), key));
-            if objects.is_empty() {
-                self.by_value.remove(value);
+        let Some(objects) = self.by_value.get_mut(value) else {
+            return;
+        };
+        if objects.remove(&(Arc::clone(kind), key)) {
+            self.objects -= 1;
+            if let Some(state) = self.kinds.get_mut(kind) {
+                state.objects -= 1;
             }
         }
+        if objects.is_empty() {
+            self.by_value.remove(value);
+        }
+    }
+
+    /// Forgets the objects of the kind with the most: it is searched for each deployment, like a kind that can't be watched.
+    fn forget_largest(&mut self) {
+        let largest = self.kinds.iter().max_by_key(|(_, state)| state.objects);
+        let Some(largest) = largest.map(|(kind, _)| Arc::clone(kind)) else {
+            return;
+        };
+        self.forget_objects(&largest);
+        if let Some(state) = self.kinds.get_mut(&largest) {
+            (state.is_overfull, state.is_unwatchable, state.is_synced) = (true, true, false);
+        }
+    }
+
+    fn forget_objects(&mut self, kind: &KindName) {
+        let Some(state) = self.kinds.get_mut(kind) else {
+            return;
+        };
+        state.known = Known::default();
+        self.objects -= std::mem::take(&mut state.objects);
+        self.by_value.retain(|_, objects| {
+            objects.retain(|(of, _)| of != kind);
+            !objects.is_empty()
+        });
     }
 }
 
@@ -270,6 +337,39 @@ mod tests {
         );
         state.turn_off();
         assert_eq!(names(&state, "shop"), None);
+    }
+
+    #[test]
+    fn kind_with_the_most_objects_is_forgotten_if_there_are_too_many() {
+        let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
+        let mut state = State {
+            max_objects: 4,
+            ..State::default()
+        };
+        let watched = state.serve(&HashSet::from([maps.clone(), secrets.clone()]));
+        let watch = |name: &KindName| watched.iter().find(|one| one.name == *name).unwrap().clone();
+        let (maps, secrets) = (watch(&maps), watch(&secrets));
+        let list = |state: &mut State, kind: &WatchedKind, objects: &[&str]| {
+            state.apply(kind, Change::ListStarted);
+            for name in objects {
+                state.apply(kind, exists(name, name));
+            }
+            state.apply(kind, Change::ListDone);
+        };
+        list(&mut state, &secrets, &["own"]);
+        list(&mut state, &maps, &["own", "b", "c"]);
+        assert_eq!(names(&state, "own"), strings(&["ConfigMap/own", "Secret/own"]));
+        assert!(!state.is_overfull(&maps));
+        for name in ["d", "e"] {
+            state.apply(&maps, exists(name, name));
+        }
+        assert!(state.is_overfull(&maps) && !state.is_overfull(&secrets) && !state.is_starting());
+        assert_eq!(names(&state, "own"), strings(&["ConfigMap/", "Secret/own"]));
+        assert_eq!((state.objects, state.by_value.len()), (1, 1));
+        list(&mut state, &maps, &["own"]);
+        assert!(!state.is_overfull(&maps));
+        assert_eq!(names(&state, "own"), strings(&["ConfigMap/own", "Secret/own"]));
+        assert_eq!(state.objects, 2);
     }
 
     #[test]

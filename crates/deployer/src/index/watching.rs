@@ -167,6 +167,16 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
                     }
                     let change = change(event, &shared.labels);
                     shared.update(|state| state.apply(&kind, change));
+                    if shared.state().is_overfull(&kind) {
+                        drop(events);
+                        let kind = &kind.name.1;
+                        tracing::info!(
+                            kind,
+                            "too many objects have the labels of owners: passes search this kind themselves"
+                        );
+                        relist.await;
+                        break None;
+                    }
                 }
                 Some(Err(error)) => break Some(error),
                 None => break None,
