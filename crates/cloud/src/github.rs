@@ -15,13 +15,13 @@ const LIFETIME: i64 = 120;
 /// Default lifetime of an installation's token, in seconds.
 const DEFAULT_LIFETIME: i64 = 3600;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Installation {
     Id(String),
     Owner(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct App {
     id: String,
     installation: Installation,

@@ -1,12 +1,12 @@
 //! Admission control: the webhooks and policies of a cluster that see changes before they are stored.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::{StreamExt as _, stream};
+use limits::TenantCache;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use yaml::Value;
@@ -20,6 +20,7 @@ const KINDS_AGE: Duration = Duration::from_secs(600);
 const WATCHED_AGE: Duration = Duration::from_secs(600);
 /// Time after their last use for which the changes of rules are watched.
 const USED_FOR: Duration = Duration::from_secs(300);
+/// Maximum number of identities whose rules are cached.
 const IDENTITIES: usize = 1_000;
 /// Maximum number of objects of one kind; with more, every update counts as seen.
 const MAX_OBJECTS: usize = 5_000;
@@ -113,20 +114,30 @@ type RulesOfIdentity = Arc<tokio::sync::Mutex<Option<ReadRules>>>;
 
 /// The rules that each identity on a cluster read last. They are never shared: an identity may not learn objects that it may
 /// not list.
-#[derive(Default)]
 pub(crate) struct KnownRules {
-    identities: Mutex<HashMap<Option<Arc<str>>, RulesOfIdentity>>,
+    identities: Mutex<TenantCache<Option<Arc<str>>, RulesOfIdentity>>,
     watch: AdmissionWatch,
 }
 
-impl KnownRules {
-    fn of(&self, identity: Option<&str>) -> RulesOfIdentity {
-        let identity: Option<Arc<str>> = identity.map(Arc::from);
-        let mut known = self.identities.lock();
-        if known.len() >= IDENTITIES && !known.contains_key(&identity) {
-            known.clear();
+impl Default for KnownRules {
+    fn default() -> Self {
+        Self {
+            identities: Mutex::new(TenantCache::new(IDENTITIES)),
+            watch: AdmissionWatch::default(),
         }
-        Arc::clone(known.entry(identity).or_default())
+    }
+}
+
+impl KnownRules {
+    fn of(&self, tenant: &str, identity: Option<&str>) -> RulesOfIdentity {
+        let identity: Option<Arc<str>> = identity.map(Arc::from);
+        let mut identities = self.identities.lock();
+        if let Some(known) = identities.get(&identity) {
+            return Arc::clone(known);
+        }
+        let rules = RulesOfIdentity::default();
+        identities.insert(tenant, identity, Arc::clone(&rules), 1);
+        rules
     }
 }
 
@@ -198,7 +209,7 @@ impl Cluster {
     /// # Errors
     /// Fails when discovery fails, or the operation is cancelled.
     pub async fn admission(&self) -> Result<Arc<Admission>, Error> {
-        let known = self.known_rules().of(self.impersonated());
+        let known = self.known_rules().of(self.tenant(), self.impersonated());
         let mut known = self.locked(&known).await;
         let epoch = match self.admission_age() {
             Duration::ZERO => None,

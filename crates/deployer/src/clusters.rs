@@ -4,7 +4,7 @@ mod admission;
 mod config_map;
 mod id;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{Fault, KubeConfig, Reason};
 use cluster::{
@@ -13,12 +13,12 @@ use cluster::{
 };
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::{Api, Config, ResourceExt};
-use limits::ByteBudget;
+use limits::{ByteBudget, TenantCache};
+use parking_lot::Mutex;
 use runtime::{
     Context,
     client::{BearerTokens, describe},
 };
-use tokio::sync::Mutex;
 
 pub use config_map::ClusterMap;
 use config_map::MapVersion;
@@ -31,7 +31,7 @@ const ANSWERS: u64 = 256 << 20;
 /// Time for which passes use the rules of webhooks and policies that another pass of the same identity read, while no watch tells of changes.
 const ADMISSION_AGE: Duration = Duration::from_secs(30);
 
-/// Maximum number of kept connections to remote clusters.
+/// Maximum number of cached connections to remote clusters, of kubeconfigs and of ConfigMaps each.
 const MAX_CONNECTIONS: usize = 64;
 /// Keys of a Secret that may hold a kubeconfig, if the reference names none.
 const DEFAULT_KEYS: [&str; 2] = ["value", "value.yaml"];
@@ -123,15 +123,15 @@ struct SecretVersion {
     key: Option<String>,
 }
 
-/// All clusters that this process deploys to. Connections to remote clusters are kept until their Secret changes.
+/// All clusters that this process deploys to. Connections to remote clusters are cached until their Secret changes, by namespace.
 #[derive(Debug)]
 pub struct Clusters {
     ctx: Context,
     default_service_account: String,
     kubeconfigs: KubeconfigRules,
     local: Connection,
-    remote: Mutex<HashMap<SecretVersion, Connection>>,
-    by_map: Mutex<HashMap<MapVersion, Connection>>,
+    remote: Mutex<TenantCache<SecretVersion, Connection>>,
+    by_map: Mutex<TenantCache<MapVersion, Connection>>,
 }
 
 impl Clusters {
@@ -148,8 +148,8 @@ impl Clusters {
             default_service_account: ctx.flags().default_service_account.clone(),
             kubeconfigs,
             local,
-            remote: Mutex::default(),
-            by_map: Mutex::default(),
+            remote: Mutex::new(TenantCache::new(MAX_CONNECTIONS)),
+            by_map: Mutex::new(TenantCache::new(MAX_CONNECTIONS)),
         }
     }
 
@@ -273,8 +273,9 @@ impl Clusters {
             resource_version: secret.resource_version().unwrap_or_default(),
             key: secret_ref.key.clone(),
         };
-        if let Some(connection) = self.remote.lock().await.get(&version) {
-            return Ok(connection.clone());
+        let known = self.remote.lock().get(&version).cloned();
+        if let Some(connection) = known {
+            return Ok(connection);
         }
         let kubeconfig = kubeconfig_in(&secret, secret_ref.key.as_deref()).map_err(|key| {
             let key = key.to_owned();
@@ -287,7 +288,9 @@ impl Clusters {
                 secret: name(),
                 error,
             })?;
-        self.keep(version, &connection).await;
+        let mut remote = self.remote.lock();
+        remote.retain(|other, _| other.uid != version.uid || other.key != version.key);
+        remote.insert(namespace, version, connection.clone(), 1);
         Ok(connection)
     }
 
@@ -316,15 +319,6 @@ impl Clusters {
             cluster: Cluster::with_settings(client, settings),
             identity,
         })
-    }
-
-    async fn keep(&self, version: SecretVersion, connection: &Connection) {
-        let mut remote = self.remote.lock().await;
-        remote.retain(|kept, _| kept.uid != version.uid || kept.key != version.key);
-        if remote.len() >= MAX_CONNECTIONS {
-            remote.clear();
-        }
-        remote.insert(version, connection.clone());
     }
 }
 

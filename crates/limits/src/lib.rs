@@ -13,6 +13,7 @@ mod process_memory;
 mod request_quota;
 mod shared_memory;
 mod single_flight;
+mod tenant_cache;
 mod tenant_permits;
 mod threads;
 
@@ -28,4 +29,5 @@ pub use process_memory::{process_memory, set_process_memory};
 pub use request_quota::{RequestQuota, RequestSlot};
 pub use shared_memory::from_process_memory;
 pub use single_flight::{Flight, FlightKey, Flights};
+pub use tenant_cache::TenantCache;
 pub use tenant_permits::{PermitLimits, TenantPermit, TenantPermits};

@@ -9,14 +9,14 @@ const MAX_ADDRESS: usize = 2048;
 
 const SOCKS_PORT: u16 = 1080;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProxyProtocol {
     Http,
     /// SOCKS5. The proxy resolves names, as with clients of Go.
     Socks5,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Proxy {
     /// Address without credentials. Its scheme is `http` or `https`; SOCKS5 has `http`, so that its host is parsed as others
     /// are.

@@ -6,8 +6,8 @@ use kube::{Client, api::ApiResource, core::GroupVersionKind, discovery};
 use parking_lot::Mutex;
 use runtime::names;
 
-/// Maximum number of kinds that are remembered.
-const REMEMBERED: usize = 64;
+/// Maximum number of cached kinds, more than clusters serve: tenants choose which of them are asked for.
+const MAX_KINDS: usize = 4096;
 
 /// The kinds of a cluster, each requested once.
 pub(crate) struct ServedKinds {
@@ -31,7 +31,7 @@ impl ServedKinds {
         }
         let (resource, _) = discovery::pinned_kind(&self.client, gvk).await.ok()?;
         let mut kinds = self.kinds.lock();
-        if kinds.len() >= REMEMBERED {
+        if kinds.len() >= MAX_KINDS {
             kinds.clear();
         }
         kinds.insert(gvk.clone(), resource.clone());

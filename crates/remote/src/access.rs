@@ -19,6 +19,8 @@ pub struct ServerAccess {
     pub git_connections: GitConnections,
     /// Cache of Git repositories and OCI artifacts; none by default. It is used for credentials with an identity.
     pub source_cache: Option<SourceCache>,
+    /// Tenant whose parts of caches, threads and memory fetches use, such as a namespace; none for the host of the server.
+    pub tenant: String,
 }
 
 impl Default for ServerAccess {
@@ -28,6 +30,7 @@ impl Default for ServerAccess {
             credentials: None,
             git_connections: GitConnections::default(),
             source_cache: None,
+            tenant: String::new(),
         }
     }
 }
@@ -78,7 +81,7 @@ impl ServerAccess {
             Some(credentials) => credentials.identity()?,
             None => CredentialsIdentity::default(),
         };
-        Some(self.source_cache.as_ref()?.of(url, identity))
+        Some(self.source_cache.as_ref()?.of(&self.tenant, url, identity))
     }
 
     /// Returns the message of a failure with advice about the server's demand, if there is any.

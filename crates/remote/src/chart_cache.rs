@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limits::TenantCache;
 use oci::{Access, Archive, ChartSource};
 use parking_lot::Mutex;
 
@@ -14,12 +15,12 @@ use crate::{ChartVersion, Error, ServerAccess};
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum total size of cached charts, in bytes.
 const MAX_CACHED_BYTES: usize = 64 << 20;
-/// Maximum number of cached charts, which are searched one after the other.
-const MAX_CHARTS: usize = 2000;
+/// Size that small charts count for, so that there are at most 2048.
+const MIN_BYTES: usize = MAX_CACHED_BYTES / 2048;
 
 /// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
 /// cached chart, and each use is announced to the server, which may demand others meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChartKey {
     chart: ChartVersion,
     access: Access,
@@ -53,31 +54,17 @@ impl ChartKey {
     }
 }
 
-#[derive(Debug)]
-struct CachedChart {
-    key: ChartKey,
-    since: Instant,
-    archive: Archive,
-}
+/// A chart, and the time when it was pulled.
+type CachedChart = (Archive, Instant);
 
-impl CachedChart {
-    /// Returns the size in memory, in bytes: of the archive, and of the key with its certificates.
-    fn size(&self) -> usize {
-        let ChartKey { chart, access } = &self.key;
-        let strings = chart.address.len() + chart.chart.len() + chart.version.len();
-        let identity = access.identity.as_ref();
-        let identity = identity.map_or(0, |identity| {
-            identity.certificate.len() + identity.key.expose().len()
-        });
-        self.archive.bytes().len() + strings + access.ca.as_ref().map_or(0, Vec::len) + identity
+/// Cache of pulled chart archives, which the tenants of a process share: for one day, at most 64 MiB. Clones share it.
+#[derive(Debug, Clone)]
+pub struct ChartCache(Arc<Mutex<TenantCache<ChartKey, CachedChart>>>);
+
+impl Default for ChartCache {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(TenantCache::new(MAX_CACHED_BYTES))))
     }
-}
-
-/// Cache of pulled chart archives, shared by all users of a process: for one day, at most 64 MiB.
-#[derive(Debug, Clone, Default)]
-pub struct ChartCache {
-    /// Charts by age, the oldest first.
-    charts: Arc<Mutex<Vec<CachedChart>>>,
 }
 
 impl ChartCache {
@@ -92,30 +79,32 @@ impl ChartCache {
 
     pub async fn pull(&self, servers: &ServerAccess, key: &ChartKey) -> Result<Archive, oci::Error> {
         let archive = key.source(servers)?.pull(&key.chart.version).await?;
-        self.keep(key.clone(), &archive, Instant::now());
+        self.insert(&servers.tenant, key, &archive, Instant::now());
         Ok(archive)
     }
 
     fn get(&self, key: &ChartKey, now: Instant) -> Option<Archive> {
-        let mut charts = self.charts.lock();
-        charts.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
-        let found = charts.iter().find(|one| one.key == *key)?;
-        Some(found.archive.clone())
+        let mut charts = self.0.lock();
+        charts.retain(|_, (_, since)| now.saturating_duration_since(*since) < MAX_AGE);
+        charts.get(key).map(|(archive, _)| archive.clone())
     }
 
-    fn keep(&self, key: ChartKey, archive: &Archive, now: Instant) {
-        let mut charts = self.charts.lock();
-        charts.retain(|one| one.key != key);
-        charts.push(CachedChart {
-            key,
-            since: now,
-            archive: archive.clone(),
-        });
-        let mut size: usize = charts.iter().map(CachedChart::size).sum();
-        while (size > MAX_CACHED_BYTES || charts.len() > MAX_CHARTS) && !charts.is_empty() {
-            size -= charts.remove(0).size();
-        }
+    fn insert(&self, tenant: &str, key: &ChartKey, archive: &Archive, now: Instant) {
+        let chart = (archive.clone(), now);
+        let size = size(key, archive).max(MIN_BYTES);
+        self.0.lock().insert(tenant, key.clone(), chart, size);
     }
+}
+
+/// Returns the size of a chart in memory, in bytes: of the archive, and of the key with its certificates, which the cache has twice.
+fn size(key: &ChartKey, archive: &Archive) -> usize {
+    let ChartKey { chart, access } = key;
+    let strings = chart.address.len() + chart.chart.len() + chart.version.len();
+    let identity = access.identity.as_ref();
+    let identity = identity.map_or(0, |identity| {
+        identity.certificate.len() + identity.key.expose().len()
+    });
+    archive.bytes().len() + 2 * (strings + access.ca.as_ref().map_or(0, Vec::len) + identity)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub fn keep(commit: Commit, cache: Option<&ScopedCache>) -> FetchedFiles {
         && let Some((in_memory, bytes)) = commit.in_memory(MAX_SOURCE_BYTES)
     {
         let in_memory = files(in_memory);
-        cache.keep(&id, in_memory.clone(), bytes);
+        cache.insert(&id, in_memory.clone(), bytes);
         return in_memory;
     }
     files(commit)

@@ -101,7 +101,8 @@ impl AccountTokens {
                 let created = create_token(api, &name, vec![identity.audience().to_owned()])
                     .await
                     .map_err(NoLogin::Token)?;
-                self.0.insert(key, created.token.clone(), created.ends, now);
+                let times = (created.ends, now);
+                self.0.insert(&namespace, key, created.token.clone(), times);
                 created.token
             }
         };

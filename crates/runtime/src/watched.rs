@@ -1,13 +1,9 @@
 //! The objects of a watch, and a cache of their compressed JSON, which passes use instead of a read (docs/adr/0039).
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-    marker::PhantomData,
-};
+use std::{borrow::Cow, marker::PhantomData};
 
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
-use limits::Compressed;
+use limits::{Compressed, TenantCache};
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::value::RawValue;
@@ -91,27 +87,24 @@ impl<K> WatchedObject<K> {
 struct Entry {
     compressed: Compressed,
     version: u64,
-    sequence: u64,
 }
 
-#[derive(Debug, Default)]
-struct Inner {
-    entries: HashMap<ObjectKey, Entry>,
-    order: BTreeMap<u64, ObjectKey>,
-    bytes: usize,
-    sequence: u64,
-}
+/// The objects of a kind as the watch saw them last, compressed, at most 2 MiB, which namespaces share. The lists of the watch bound the age
+/// of a state that a broken connection hides.
+#[derive(Debug)]
+pub(crate) struct ObjectCache(Mutex<TenantCache<ObjectKey, Entry>>);
 
-/// The objects of a kind as the watch saw them last, compressed, at most 2 MiB. The lists of the watch bound the age of a state that a
-/// broken connection hides.
-#[derive(Debug, Default)]
-pub(crate) struct ObjectCache(Mutex<Inner>);
+impl Default for ObjectCache {
+    fn default() -> Self {
+        Self(Mutex::new(TenantCache::new(CACHE_BYTES)))
+    }
+}
 
 impl ObjectCache {
     pub(crate) fn apply<K>(&self, event: &Event<WatchedObject<K>>) {
         match event {
-            Event::Apply(object) | Event::InitApply(object) => self.0.lock().insert(object),
-            Event::Delete(object) => self.0.lock().remove(&object.key()),
+            Event::Apply(object) | Event::InitApply(object) => insert(&mut self.0.lock(), object),
+            Event::Delete(object) => self.forget(&object.key()),
             Event::Init | Event::InitDone => {}
         }
     }
@@ -121,14 +114,14 @@ impl ObjectCache {
     }
 
     pub(crate) fn clear(&self) {
-        *self.0.lock() = Inner::default();
+        *self.0.lock() = TenantCache::new(CACHE_BYTES);
     }
 
     /// Returns an object in a state that is not older than `known`, a resourceVersion of it; `None` if it is not cached.
     pub(crate) fn get(&self, key: &ObjectKey, known: u64) -> Option<Live> {
         let json = {
-            let inner = self.0.lock();
-            let entry = inner.entries.get(key)?;
+            let mut cache = self.0.lock();
+            let entry = cache.get(key)?;
             (entry.version >= known).then(|| entry.compressed.bytes())??
         };
         // An object that does not parse is read, for its error.
@@ -136,42 +129,21 @@ impl ObjectCache {
     }
 }
 
-impl Inner {
-    fn insert<K>(&mut self, object: &WatchedObject<K>) {
-        let (key, version) = (object.key(), status::version(&object.metadata));
-        let known = self.entries.get(&key).map(|entry| entry.version);
-        // A list that began before may return an older state.
-        if known.is_some() && known >= version {
-            return;
-        }
-        self.remove(&key);
-        let json = object.json.as_deref();
-        if let (Some(version), Some(compressed)) = (
-            version,
-            json.and_then(|json| Compressed::new(json.get().as_bytes())),
-        ) {
-            self.sequence += 1;
-            self.bytes += compressed.size();
-            self.order.insert(self.sequence, key.clone());
-            let entry = Entry {
-                compressed,
-                version,
-                sequence: self.sequence,
-            };
-            self.entries.insert(key, entry);
-        }
-        while self.bytes > CACHE_BYTES
-            && let Some((_, first)) = self.order.pop_first()
-        {
-            self.remove(&first);
-        }
+fn insert<K>(cache: &mut TenantCache<ObjectKey, Entry>, object: &WatchedObject<K>) {
+    let (key, version) = (object.key(), status::version(&object.metadata));
+    let known = cache.get(&key).map(|entry| entry.version);
+    // A list that began before may return an older state.
+    if known.is_some() && known >= version {
+        return;
     }
-
-    fn remove(&mut self, key: &ObjectKey) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.sequence);
-            self.bytes -= entry.compressed.size();
-        }
+    cache.remove(&key);
+    let json = object.json.as_deref();
+    if let (Some(version), Some(compressed)) = (
+        version,
+        json.and_then(|json| Compressed::new(json.get().as_bytes())),
+    ) {
+        let (namespace, size) = (key.namespace.clone(), compressed.size());
+        cache.insert(&namespace, key, Entry { compressed, version }, size);
     }
 }
 
@@ -244,11 +216,9 @@ mod tests {
             let most = random(OBJECT_BYTES - 1024);
             cache.apply(&Event::Apply(watched(&number.to_string(), "2", &most)));
         }
-        let inner = cache.0.lock();
-        assert!(inner.bytes <= CACHE_BYTES && inner.bytes > CACHE_BYTES - OBJECT_BYTES);
-        let total: usize = inner.entries.values().map(|entry| entry.compressed.size()).sum();
-        assert_eq!((total, inner.order.len()), (inner.bytes, inner.entries.len()));
-        assert!(inner.entries.contains_key(&key("79")) && !inner.entries.contains_key(&key("0")));
+        let mut entries = cache.0.lock();
+        assert!(entries.size() <= CACHE_BYTES && entries.size() > CACHE_BYTES - OBJECT_BYTES);
+        assert!(entries.get(&key("79")).is_some() && entries.get(&key("0")).is_none());
     }
 
     #[test]
@@ -257,7 +227,7 @@ mod tests {
         cache.apply(&Event::Apply(watched("a", "1", "x")));
         cache.apply(&Event::Apply(watched("a", "2", &"x".repeat(OBJECT_BYTES))));
         assert!(cache.get(&key("a"), 1).is_none());
-        assert_eq!(cache.0.lock().bytes, 0);
+        assert_eq!(cache.0.lock().size(), 0);
     }
 
     #[test]

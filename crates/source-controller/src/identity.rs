@@ -40,6 +40,8 @@ pub(crate) enum GitCredentials {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
+    /// Namespace of the object, which cached credentials are counted for.
+    pub(crate) namespace: String,
     pub(crate) cloud: Cloud,
     /// Default the identity of the controller.
     pub(crate) workload: Option<WorkloadLogin>,
@@ -60,16 +62,16 @@ impl Identities {
         addresses: AddressPolicy,
         ambient: Ambient,
         accounts: ServiceAccounts,
-        kept: CacheBounds,
+        bounds: CacheBounds,
     ) -> Self {
         Self {
             addresses,
             ambient,
             accounts,
-            bounds: kept,
-            tokens: AccountTokens::new(kept),
-            git: CredentialCache::new(kept),
-            registries: CredentialCache::new(kept),
+            bounds,
+            tokens: AccountTokens::new(bounds),
+            git: CredentialCache::new(bounds),
+            registries: CredentialCache::new(bounds),
         }
     }
 
@@ -102,8 +104,8 @@ impl Identities {
         timeout: Duration,
     ) -> Result<GitCredentials, Error> {
         let (key, now) = (login.key(url.as_str()), Timestamp::now());
-        if let Some(kept) = self.git.get(&key, now.as_second()) {
-            return Ok(kept);
+        if let Some(cached) = self.git.get(&key, now.as_second()) {
+            return Ok(cached);
         }
         let client = self.client(login, Tls::default(), timeout)?;
         let (found, lifetime) = match login.cloud {
@@ -128,7 +130,8 @@ impl Identities {
             }
         };
         let ends = now.as_second().saturating_add(lifetime);
-        self.git.insert(key, found.clone(), ends, now.as_second());
+        let times = (ends, now.as_second());
+        self.git.insert(&login.namespace, key, found.clone(), times);
         Ok(found)
     }
 
@@ -146,8 +149,8 @@ impl Identities {
         timeout: Duration,
     ) -> Result<Credentials, Error> {
         let (key, now) = (login.key(host), Timestamp::now().as_second());
-        if let Some(kept) = self.registries.get(&key, now) {
-            return Ok(kept);
+        if let Some(cached) = self.registries.get(&key, now) {
+            return Ok(cached);
         }
         let client = self.client(login, Tls::default(), timeout)?;
         let (found, lifetime) = match login.cloud {
@@ -178,8 +181,9 @@ impl Identities {
                 });
             }
         };
+        let times = (now.saturating_add(lifetime), now);
         self.registries
-            .insert(key, found.clone(), now.saturating_add(lifetime), now);
+            .insert(&login.namespace, key, found.clone(), times);
         Ok(found)
     }
 

@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt as _};
 use runtime::client::describe;
 use serde_json::json;
 
-use super::{Clusters, Connection, KubeconfigError, MAX_CONNECTIONS, TargetCluster};
+use super::{Clusters, Connection, KubeconfigError, TargetCluster};
 use crate::check::is_object_name;
 use described::{Access, Description, server};
 use tokens::ClusterTokens;
@@ -81,8 +81,9 @@ impl Clusters {
             resource_version: found.resource_version().unwrap_or_default(),
             account: described.account.clone(),
         };
-        if let Some(connection) = self.by_map.lock().await.get(&version) {
-            return Ok(connection.clone());
+        let known = self.by_map.lock().get(&version).cloned();
+        if let Some(connection) = known {
+            return Ok(connection);
         }
         let tokens = ClusterTokens::new(&self.ctx, namespace, &described).map_err(invalid)?;
         let first = tokens.first().await;
@@ -97,12 +98,9 @@ impl Clusters {
         let kubeconfig = kubeconfig(&server);
         let connection = self.connect_with(kubeconfig.as_bytes(), Some(Arc::new(tokens)));
         let connection = connection.await.map_err(|error| invalid(error.to_string()))?;
-        let mut known = self.by_map.lock().await;
+        let mut known = self.by_map.lock();
         known.retain(|other, _| other.uid != version.uid);
-        if known.len() >= MAX_CONNECTIONS {
-            known.clear();
-        }
-        known.insert(version, connection.clone());
+        known.insert(namespace, version, connection.clone(), 1);
         Ok(connection)
     }
 }

@@ -30,8 +30,6 @@ pub struct ExternalAccess {
     pub remote_overrides: Vec<RemoteOverride>,
     pub status: Option<Arc<dyn FetchStatus>>,
     pub pinned: PinnedSources,
-    /// Tenant whose part of the threads and of the memory for fetches is used, such as a namespace; if empty, the host of the server.
-    pub tenant: String,
     /// Permits for the fetches of projects of a process; clones share them.
     pub fetches: FetchPermits,
 }
@@ -151,7 +149,6 @@ impl Default for ExternalAccess {
             remote_overrides: Vec::new(),
             status: None,
             pinned: PinnedSources::default(),
-            tenant: String::new(),
             fetches: FetchPermits::default(),
         }
     }
@@ -161,7 +158,7 @@ impl ExternalAccess {
     /// Charges fetches to this tenant, such as a namespace.
     #[must_use]
     pub fn with_tenant(mut self, tenant: &str) -> Self {
-        tenant.clone_into(&mut self.tenant);
+        tenant.clone_into(&mut self.servers.tenant);
         self
     }
 

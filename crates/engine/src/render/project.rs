@@ -67,7 +67,7 @@ async fn with_fetcher<T: Send + 'static>(
     work: impl FnOnce(&SourceFetcher, &SourceAddress) -> Result<T, CallbackError> + Send + 'static,
 ) -> Result<T, ProjectError> {
     let failure = failure_of(&address);
-    let tenant = match external.tenant.as_str() {
+    let tenant = match external.servers.tenant.as_str() {
         "" => ServerAddress::parse(address.url()).map_or_else(String::new, |server| server.host),
         tenant => tenant.to_owned(),
     };

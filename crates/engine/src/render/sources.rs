@@ -146,7 +146,7 @@ impl SourceFetcher {
     fn call(&self) -> Call {
         let call = Call {
             ssh: self.ssh.clone(),
-            tenant: self.external.tenant.clone(),
+            tenant: self.external.servers.tenant.clone(),
             ..Call::new(TIMEOUT)
         };
         let (token, flag) = (self.blocking.cancelled().clone(), Arc::clone(&call.cancelled));
@@ -279,7 +279,7 @@ impl SourceFetcher {
             revision,
         };
         if let Some(cache) = &cache {
-            cache.keep(&layer.digest, files.clone(), bytes);
+            cache.insert(&layer.digest, files.clone(), bytes);
         }
         Ok(source(files))
     }

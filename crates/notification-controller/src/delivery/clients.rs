@@ -2,7 +2,7 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use limits::compute;
+use limits::{TenantCache, compute};
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 use parking_lot::Mutex;
 use url::{Host, Url};
@@ -10,10 +10,8 @@ use url::{Host, Url};
 use super::{lanes::WIDTH, settings::Connection};
 use crate::error::Error;
 
-/// Maximum number of cached clients; beyond it, the namespace with the most loses one.
+/// Maximum number of cached clients.
 const MAX_CLIENTS: usize = 32;
-/// Number of clients of one namespace that others never make it lose.
-const OWN_CLIENTS: usize = 4;
 const NATS_PORT: u16 = 4222;
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -22,39 +20,8 @@ pub(super) struct Clients {
     addresses: AddressPolicy,
     /// The client of Providers without certificates and proxy, once it is made.
     plain: OnceLock<Client>,
-    clients: Mutex<ClientCache>,
-}
-
-/// The other clients by namespace, in order of their last use.
-#[derive(Default)]
-struct ClientCache(Vec<(String, Connection, Client)>);
-
-impl ClientCache {
-    fn get(&mut self, namespace: &str, connection: &Connection) -> Option<Client> {
-        let mut clients = self.0.iter();
-        let at = clients.position(|(own, known, _)| own == namespace && known == connection)?;
-        let found = self.0.remove(at);
-        let client = found.2.clone();
-        self.0.push(found);
-        Some(client)
-    }
-
-    fn insert(&mut self, namespace: &str, connection: &Connection, client: Client) {
-        let count = |namespace: &str| self.0.iter().filter(|(own, ..)| own == namespace).count();
-        if self.0.len() >= MAX_CLIENTS {
-            let most = self
-                .0
-                .iter()
-                .map(|(own, ..)| count(own))
-                .max()
-                .unwrap_or_default();
-            let greedy = |own: &str| most <= OWN_CLIENTS || count(own) == most;
-            if let Some(at) = self.0.iter().position(|(own, ..)| greedy(own)) {
-                self.0.remove(at);
-            }
-        }
-        self.0.push((namespace.to_owned(), connection.clone(), client));
-    }
+    /// The other clients, each of a namespace.
+    clients: Mutex<TenantCache<(String, Connection), Client>>,
 }
 
 impl Clients {
@@ -62,7 +29,7 @@ impl Clients {
         Self {
             addresses,
             plain: OnceLock::new(),
-            clients: Mutex::default(),
+            clients: Mutex::new(TenantCache::new(MAX_CLIENTS)),
         }
     }
 
@@ -93,14 +60,15 @@ impl Clients {
                 }
             };
         }
-        let known = self.clients.lock().get(namespace, connection);
+        let key = (namespace.to_owned(), connection.clone());
+        let known = self.clients.lock().get(&key).cloned();
         if let Some(client) = known {
             return Ok(client);
         }
         let (addresses, wanted) = (self.addresses.clone(), connection.clone());
         let built = compute(namespace, move |_| build(&addresses, &wanted));
         let client = built.await.unwrap_or(Err(Error::Busy))?;
-        self.clients.lock().insert(namespace, connection, client.clone());
+        self.clients.lock().insert(namespace, key, client.clone(), 1);
         Ok(client)
     }
 }
@@ -206,8 +174,8 @@ mod tests {
             assert!(clients.get("greedy", &through(1000 + port)).await.is_ok());
         }
         let mut cache = clients.clients.lock();
-        assert_eq!(cache.0.len(), MAX_CLIENTS);
-        assert!(cache.get("apps", &through(1)).is_some());
+        assert_eq!(cache.size(), MAX_CLIENTS);
+        assert!(cache.get(&("apps".to_owned(), through(1))).is_some());
     }
 
     #[test]

@@ -1,21 +1,20 @@
 //! The result of the last delivery of each Provider and Alert, for their conditions.
 
-use std::collections::HashMap;
-
 use futures::channel::mpsc;
+use limits::TenantCache;
 use parking_lot::Mutex;
 use runtime::{ObjectKey, Trigger};
 
 use crate::error::Error;
 
-/// Maximum number of objects with a remembered result; beyond it, the namespace with the most loses one.
+/// Maximum number of objects of a kind whose result is cached.
 const OBJECTS: usize = 4096;
 /// Maximum number of requested passes; further results wait for the next regular pass.
 const REQUESTS: usize = 256;
 
 #[derive(Debug)]
 struct Kind {
-    last: Mutex<HashMap<ObjectKey, Option<String>>>,
+    last: Mutex<TenantCache<ObjectKey, Option<String>>>,
     changed: Mutex<(mpsc::Sender<Trigger>, Option<mpsc::Receiver<Trigger>>)>,
 }
 
@@ -23,7 +22,7 @@ impl Default for Kind {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(REQUESTS);
         Self {
-            last: Mutex::default(),
+            last: Mutex::new(TenantCache::new(OBJECTS)),
             changed: Mutex::new((sender, Some(receiver))),
         }
     }
@@ -37,34 +36,20 @@ impl Kind {
             if last.get(&key) == Some(&error) {
                 return;
             }
-            if last.len() >= OBJECTS && !last.contains_key(&key) {
-                evict(&mut last);
-            }
-            last.insert(key.clone(), error);
+            last.insert(&key.namespace, key.clone(), error, 1);
         }
         let mut changed = self.changed.lock();
         let _ = changed.0.try_send(key.into());
     }
 
     fn last(&self, key: &ObjectKey) -> Option<Result<(), String>> {
-        let last = self.last.lock();
+        let mut last = self.last.lock();
         last.get(key).map(|error| error.clone().map_or(Ok(()), Err))
     }
 
     fn changes(&self) -> Option<mpsc::Receiver<Trigger>> {
         let mut changed = self.changed.lock();
         changed.1.take()
-    }
-}
-
-fn evict(last: &mut HashMap<ObjectKey, Option<String>>) {
-    let mut counts: HashMap<&str, (usize, &ObjectKey)> = HashMap::new();
-    for key in last.keys() {
-        counts.entry(&key.namespace).or_insert((0, key)).0 += 1;
-    }
-    let greedy = counts.into_values().max_by_key(|(count, _)| *count);
-    if let Some(key) = greedy.map(|(_, key)| key.clone()) {
-        last.remove(&key);
     }
 }
 
@@ -114,7 +99,7 @@ mod tests {
         for number in 0..OBJECTS + 50 {
             kind.report(ObjectKey::new("greedy", number.to_string()), None);
         }
-        assert_eq!(kind.last.lock().len(), OBJECTS);
+        assert_eq!(kind.last.lock().size(), OBJECTS);
         assert_eq!(kind.last(&own), Some(Ok(())));
     }
 

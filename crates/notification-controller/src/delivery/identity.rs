@@ -57,15 +57,15 @@ impl Identities {
         client: Client,
         addresses: AddressPolicy,
         accounts: ServiceAccounts,
-        kept: CacheBounds,
+        bounds: CacheBounds,
     ) -> Self {
         Self {
             client,
             addresses,
             ambient: Ambient::new(std::env::vars()).with_instance(),
             accounts,
-            logins: AccountTokens::new(kept),
-            tokens: CredentialCache::new(kept),
+            logins: AccountTokens::new(bounds),
+            tokens: CredentialCache::new(bounds),
         }
     }
 
@@ -109,7 +109,10 @@ impl Identities {
             Error::Identity(format!("no token for the identity of {whose}: {error}"))
         })?;
         let ends = now.saturating_add(i64::try_from(token.expires_in).unwrap_or_default());
-        self.tokens.insert(key.clone(), token.access.clone(), ends, now);
+        let namespace = provider.namespace().unwrap_or_default();
+        let times = (ends, now);
+        self.tokens
+            .insert(&namespace, key.clone(), token.access.clone(), times);
         Ok(Some((key, token.access)))
     }
 

@@ -28,7 +28,7 @@ const RESERVED: [HeaderName; 4] = [
     header::CONNECTION,
 ];
 
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Tls {
     /// The only trusted authorities, in PEM.
     pub(super) ca: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ pub(super) struct Tls {
     pub(super) client: Option<Secret<Vec<u8>>>,
 }
 
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Connection {
     pub(super) tls: Tls,
     /// The proxy of the user; without one, the proxy of the environment is used.

@@ -1,13 +1,13 @@
 //! Alert: its expressions compile and its provider exists.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{
     Condition, Fault, Reason, condition_type, conditions, finalizer,
     notification::{Alert, AlertStatus},
 };
 use kube::ResourceExt;
-use limits::compute;
+use limits::{TenantCache, compute};
 use parking_lot::Mutex;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
 use sha2::{Digest as _, Sha256};
@@ -26,7 +26,7 @@ use crate::{
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
 /// Interval of ready alerts: their provider may be deleted.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// Maximum number of Alerts whose checked template is remembered.
+/// Maximum number of Alerts whose checked template is cached.
 const CHECKED: usize = 4096;
 
 /// Hash of a template, and its mistake.
@@ -37,7 +37,7 @@ pub(crate) struct Alerts {
     reports: Arc<Reports>,
     own_namespace_only: bool,
     /// The templates that were checked last.
-    mistakes: Mutex<HashMap<ObjectKey, Checked>>,
+    mistakes: Mutex<TenantCache<ObjectKey, Checked>>,
 }
 
 impl Alerts {
@@ -47,7 +47,7 @@ impl Alerts {
             store,
             reports,
             own_namespace_only,
-            mistakes: Mutex::default(),
+            mistakes: Mutex::new(TenantCache::new(CHECKED)),
         }
     }
 }
@@ -86,18 +86,15 @@ impl Alerts {
             return;
         }
         let mistake = template::mistake(&key.namespace, text).await;
-        let mut mistakes = self.mistakes.lock();
-        if mistakes.len() >= CHECKED {
-            mistakes.clear();
-        }
-        mistakes.insert(key, (hash, mistake));
+        let namespace = key.namespace.clone();
+        self.mistakes.lock().insert(&namespace, key, (hash, mistake), 1);
     }
 
     /// Returns the annotations without effect. The template counts as it was checked last.
     fn problems(&self, object: &Alert) -> Vec<String> {
         let newer = self.newer(object);
         let newest = newer.as_deref().unwrap_or(object);
-        let mistakes = self.mistakes.lock();
+        let mut mistakes = self.mistakes.lock();
         let mistake = mistakes
             .get(&key(newest))
             .and_then(|(_, mistake)| mistake.as_deref());

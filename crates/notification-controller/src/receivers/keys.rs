@@ -3,12 +3,11 @@
 //! Only issuers that Receivers name are asked, and each at most once in ten seconds: tokens of strangers cost no requests.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use limits::compute_sized;
+use limits::{TenantCache, compute_sized};
 use net::{AddressPolicy, Client, ClientOptions, Redirects, Timeouts};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -22,8 +21,8 @@ const MAX_AGE: Duration = Duration::from_secs(5 * 60);
 const MAX_STALE_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two requests to an issuer.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Maximum number of cached locations; beyond it, the namespace with the most loses one.
-const REMEMBERED: usize = 256;
+/// Maximum number of cached locations.
+const MAX_LOCATIONS: usize = 256;
 const MAX_BODY: u64 = 512 << 10;
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -79,44 +78,12 @@ impl Known {
     }
 }
 
-/// The keys of the locations that a namespace uses.
-type Key = (String, KeyLocation);
-
-#[derive(Default)]
-struct Cache {
-    entries: HashMap<Key, (Arc<tokio::sync::Mutex<Known>>, u64)>,
-    uses: u64,
-}
-
-impl Cache {
-    /// Returns the entry of a location. A new one may evict the entry of the namespace with the most that was not used for longest.
-    fn entry(&mut self, key: Key) -> Arc<tokio::sync::Mutex<Known>> {
-        self.uses += 1;
-        if !self.entries.contains_key(&key) && self.entries.len() >= REMEMBERED {
-            let mut counts: HashMap<&str, usize> = HashMap::new();
-            for (namespace, _) in self.entries.keys() {
-                *counts.entry(namespace).or_default() += 1;
-            }
-            let most = counts.values().max().copied().unwrap_or_default();
-            let greedy = |namespace: &str| counts.get(namespace) == Some(&most);
-            let entries = self
-                .entries
-                .iter()
-                .filter(|((namespace, _), _)| greedy(namespace));
-            let oldest = entries.min_by_key(|(_, (_, used))| *used);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.entries.remove(&oldest);
-            }
-        }
-        let (entry, used) = self.entries.entry(key).or_default();
-        *used = self.uses;
-        Arc::clone(entry)
-    }
-}
+/// The keys of a location that a namespace uses.
+type KnownKeys = Arc<tokio::sync::Mutex<Known>>;
 
 pub(crate) struct Keys {
     client: Client,
-    known: Mutex<Cache>,
+    known: Mutex<TenantCache<(String, KeyLocation), KnownKeys>>,
 }
 
 impl Keys {
@@ -128,7 +95,7 @@ impl Keys {
         };
         Ok(Self {
             client: client.build()?,
-            known: Mutex::default(),
+            known: Mutex::new(TenantCache::new(MAX_LOCATIONS)),
         })
     }
 
@@ -139,7 +106,7 @@ impl Keys {
         location: &KeyLocation,
         renewed: bool,
     ) -> Result<Arc<KeySet>, KeysError> {
-        let entry = self.known.lock().entry((namespace.to_owned(), location.clone()));
+        let entry = self.entry(namespace, location);
         // Requests for the same keys wait for one response.
         let mut known = entry.lock().await;
         let age = known.asked.map(|asked| asked.elapsed());
@@ -154,6 +121,17 @@ impl Keys {
         known.asked = Some(Instant::now());
         let fetched = self.fetch(namespace, location).await;
         known.take(fetched)
+    }
+
+    fn entry(&self, namespace: &str, location: &KeyLocation) -> KnownKeys {
+        let key = (namespace.to_owned(), location.clone());
+        let mut known = self.known.lock();
+        if let Some(entry) = known.get(&key) {
+            return Arc::clone(entry);
+        }
+        let entry = KnownKeys::default();
+        known.insert(namespace, key, Arc::clone(&entry), 1);
+        entry
     }
 
     async fn fetch(&self, namespace: &str, location: &KeyLocation) -> Result<Arc<KeySet>, KeysError> {
@@ -240,17 +218,15 @@ mod tests {
 
     #[test]
     fn many_issuers_of_one_namespace_evict_no_keys_of_another() {
-        let mut cache = Cache::default();
-        let key = |namespace: &str, number: usize| {
-            let location = KeyLocation::Issuer(number.to_string());
-            (namespace.to_owned(), location)
-        };
-        let own = cache.entry(key("apps", 0));
-        for number in 0..10 * REMEMBERED {
-            cache.entry(key("greedy", number));
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let keys = Keys::new(AddressPolicy::unrestricted()).unwrap();
+        let location = |number: usize| KeyLocation::Issuer(number.to_string());
+        let own = keys.entry("apps", &location(0));
+        for number in 0..10 * MAX_LOCATIONS {
+            keys.entry("greedy", &location(number));
         }
-        assert_eq!(cache.entries.len(), REMEMBERED);
-        assert!(Arc::ptr_eq(&own, &cache.entry(key("apps", 0))));
+        assert_eq!(keys.known.lock().size(), MAX_LOCATIONS);
+        assert!(Arc::ptr_eq(&own, &keys.entry("apps", &location(0))));
     }
 
     #[test]

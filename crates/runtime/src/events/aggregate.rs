@@ -1,7 +1,7 @@
 //! Kubernetes Events: a repeated event within the window increments the count of the existing Event.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     sync::{Arc, LazyLock},
     time::{Duration, Instant, SystemTime},
@@ -15,15 +15,15 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use limits::FairQueue;
+use limits::TenantCache;
 use tokio_util::sync::CancellationToken;
 
 use super::{draft::Severity, inbox::Inbox};
 use crate::metrics::Metrics;
 
 const WINDOW: Duration = Duration::from_secs(600);
-/// Maximum number of events that are remembered. Beyond it, the namespace with the most loses its oldest.
-const REMEMBERED: u64 = 1024;
+/// Maximum number of events that are cached.
+const MAX_EVENTS: usize = 1024;
 /// Maximum length of the object's name in the name of an Event, which has 253 characters and a suffix of 17.
 const LONGEST_NAME: usize = 236;
 /// Maximum length of a message; the API server refuses longer ones.
@@ -72,40 +72,45 @@ pub(crate) enum Write {
     },
 }
 
+/// An Event that was written.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    suffix: u64,
+    count: i32,
+    last: Instant,
+}
+
 #[derive(Debug)]
 pub(crate) struct Aggregator {
-    known: HashMap<Fingerprint, (u64, i32, Instant)>,
-    order: FairQueue<Fingerprint>,
+    known: TenantCache<Fingerprint, Written>,
     last_suffix: u64,
 }
 
 impl Aggregator {
     pub(crate) fn new() -> Self {
         Self {
-            known: HashMap::new(),
-            order: FairQueue::new(REMEMBERED),
+            known: TenantCache::new(MAX_EVENTS),
             last_suffix: 0,
         }
     }
 
     pub(crate) fn record(&mut self, namespace: &str, event: Fingerprint, suffix: u64, now: Instant) -> Write {
-        if let Some((suffix, count, last)) = self.known.get_mut(&event)
-            && now.saturating_duration_since(*last) < WINDOW
-        {
-            *last = now;
-            *count = count.saturating_add(1);
-            return Write::Repeat {
-                suffix: *suffix,
-                count: *count,
-            };
+        let known = self.known.get(&event).copied();
+        let known = known.filter(|known| now.saturating_duration_since(known.last) < WINDOW);
+        let (suffix, count) = match known {
+            Some(known) => (known.suffix, known.count.saturating_add(1)),
+            None => (suffix, 1),
+        };
+        let written = Written {
+            suffix,
+            count,
+            last: now,
+        };
+        self.known.insert(namespace, event, written, 1);
+        match known {
+            Some(_) => Write::Repeat { suffix, count },
+            None => Write::Create,
         }
-        if self.known.insert(event, (suffix, 1, now)).is_none() {
-            self.order.push(namespace, event, 1);
-        }
-        while let Some(oldest) = self.order.evict() {
-            self.known.remove(&oldest);
-        }
-        Write::Create
     }
 
     /// Returns the suffix of the next Event: its time in nanoseconds, as in the originals, so that a list is in the order of time.
@@ -116,9 +121,8 @@ impl Aggregator {
         self.last_suffix
     }
 
-    pub(crate) fn forget(&mut self, namespace: &str, event: Fingerprint) {
+    pub(crate) fn forget(&mut self, event: Fingerprint) {
         self.known.remove(&event);
-        self.order.remove(namespace, |each| *each == event);
     }
 }
 
@@ -170,7 +174,7 @@ async fn write(
         {
             Ok(_) => return Ok(()),
             // Events are kept for an hour only, and a namespace may have gone and come back.
-            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(namespace, same),
+            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(same),
             Err(error) => return Err(error),
         }
         aggregator.record(namespace, same, suffix, Instant::now());
@@ -179,7 +183,7 @@ async fn write(
         .create(&PostParams::default(), &kubernetes(recorded, &name(suffix)))
         .await;
     if result.is_err() {
-        aggregator.forget(namespace, same);
+        aggregator.forget(same);
     }
     result.map(|_| ())
 }
@@ -305,7 +309,7 @@ mod tests {
             aggregator.record("team", same("a"), 4, now + WINDOW * 3),
             Write::Create
         );
-        aggregator.forget("team", same("b"));
+        aggregator.forget(same("b"));
         assert_eq!(
             aggregator.record("team", same("b"), 2, now + WINDOW),
             Write::Create
@@ -317,10 +321,10 @@ mod tests {
         let now = Instant::now();
         let mut aggregator = Aggregator::new();
         aggregator.record("victim", same("victim"), 1, now);
-        for number in 0..REMEMBERED * 3 {
+        for number in 0..MAX_EVENTS * 3 {
             aggregator.record("team", same(&number.to_string()), 1, now);
         }
-        assert_eq!((aggregator.known.len(), aggregator.order.len()), (1024, 1024));
+        assert_eq!(aggregator.known.size(), 1024);
         assert_eq!(
             aggregator.record("victim", same("victim"), 2, now),
             Write::Repeat { suffix: 1, count: 2 },

@@ -166,7 +166,7 @@ impl Resolve for GitRepositories {
             credentials::check_host(cloud, remote.url())?;
         }
         Ok(GitRequest {
-            identity: cloud.map(|cloud| secrets.login(cloud, proxy)),
+            identity: cloud.map(|cloud| secrets.login(&object.metadata, cloud, proxy)),
             verify: verification::request(object, &reference, secrets.get(SecretRole::TrustedKeys))?,
             reference,
             age: shared::tolerated_age(object),

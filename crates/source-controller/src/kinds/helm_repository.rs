@@ -165,7 +165,8 @@ impl Resolve for HelmRepositories {
                 return Err(Fault::retry(Reason::Failed, message));
             }
         };
-        self.known.keep(&request.url, &request.access, &file);
+        self.known
+            .insert(&job.namespace, (&request.url, &request.access), &file);
         Ok(HelmIndex {
             display_url: request.display_url.clone(),
             file,

@@ -306,7 +306,7 @@ impl OciRepositories {
                     Proxies::Only(proxy) => Some(proxy.clone()),
                     _ => None,
                 };
-                secrets.login(cloud, proxy)
+                secrets.login(&object.metadata, cloud, proxy)
             }),
             url: spec.url.to_string(),
             selector: spec::selector(spec)?,

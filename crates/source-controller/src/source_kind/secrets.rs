@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use api::LocalObjectReference;
 use cloud::Cloud;
+use kube::api::ObjectMeta;
 use net::Proxy;
 use runtime::secret::SecretData;
 
@@ -74,10 +75,11 @@ impl SourceSecrets {
         self.roles.get(&role)
     }
 
-    /// Returns the identity of a cloud: the service account, or else the controller.
-    pub(crate) fn login(&self, cloud: Cloud, proxy: Option<Proxy>) -> Login {
+    /// Returns the identity of a cloud for an object: the service account, or else the controller.
+    pub(crate) fn login(&self, of: &ObjectMeta, cloud: Cloud, proxy: Option<Proxy>) -> Login {
         let account = self.service_account.as_ref();
         Login {
+            namespace: of.namespace.clone().unwrap_or_default(),
             cloud,
             workload: account.and_then(|account| account.workload.clone()),
             proxy,

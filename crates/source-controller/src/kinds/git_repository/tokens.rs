@@ -16,7 +16,7 @@ use runtime::secret::SecretData;
 const USER: &str = "x-access-token";
 const ANSWER: u64 = 1 << 20;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AppLogin {
     app: App,
     ca: Option<Vec<u8>>,
@@ -84,8 +84,8 @@ impl Tokens {
                 };
                 let client = login.client(&self.addresses, timeout).map_err(failed)?;
                 let found = login.app.token(&client, now).await.map_err(failed)?;
-                self.tokens
-                    .insert(key, found.token.clone(), found.expires, now.as_second());
+                let times = (found.expires, now.as_second());
+                self.tokens.insert(namespace, key, found.token.clone(), times);
                 found.token
             }
         };

@@ -1,21 +1,27 @@
 //! A cache of the last seen indexes, so that servers that give them tags need not send them again.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher as _, RandomState},
-};
+use std::hash::{BuildHasher as _, RandomState};
 
+use limits::TenantCache;
 use oci::{Access, IndexFile};
 use parking_lot::Mutex;
 
 const INDEXES: usize = 10_000;
 
-/// Digests and tags of indexes. The keys are URL, credentials and certificates.
-#[derive(Default)]
+/// Digests and tags of indexes, which namespaces share. The keys are URL, credentials and certificates.
 pub(super) struct KnownIndexes {
     /// Keys the hashes, so that nobody else can find a collision.
     keys: RandomState,
-    files: Mutex<HashMap<u64, IndexFile>>,
+    files: Mutex<TenantCache<u64, IndexFile>>,
+}
+
+impl Default for KnownIndexes {
+    fn default() -> Self {
+        Self {
+            keys: RandomState::new(),
+            files: Mutex::new(TenantCache::new(INDEXES)),
+        }
+    }
 }
 
 impl KnownIndexes {
@@ -23,12 +29,9 @@ impl KnownIndexes {
         self.files.lock().get(&self.key(url, access)).cloned()
     }
 
-    pub(super) fn keep(&self, url: &str, access: &Access, file: &IndexFile) {
-        let mut files = self.files.lock();
-        if files.len() >= INDEXES {
-            files.clear();
-        }
-        files.insert(self.key(url, access), file.clone());
+    pub(super) fn insert(&self, namespace: &str, (url, access): (&str, &Access), file: &IndexFile) {
+        let key = self.key(url, access);
+        self.files.lock().insert(namespace, key, file.clone(), 1);
     }
 
     fn key(&self, url: &str, access: &Access) -> u64 {
