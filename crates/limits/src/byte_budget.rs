@@ -161,6 +161,14 @@ impl Share {
         share
     }
 
+    /// Waits until the share is revoked; for ever if it can't be.
+    pub async fn revoked(&self) {
+        match &self.tenant.token {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Reserves bytes by which the share will grow, waiting up to 30 s for those that others hold. Shares that already hold
     /// some may wait for each other until the timeout: reserve all bytes at once, and take others only by
     /// [`Share::try_grow`]. Fails at once if the share would exceed the tenant's limit. The share stays as it was on
@@ -170,15 +178,9 @@ impl Share {
         if more == 0 {
             return Ok(());
         }
-        let revoked = async {
-            match &self.tenant.token {
-                Some(token) => token.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
-            () = revoked => return Err(ByteBudgetError::Revoked),
+            () = self.revoked() => return Err(ByteBudgetError::Revoked),
             waited = tokio::time::timeout(WAIT, self.wait(more)) => {
                 waited.map_err(|_| ByteBudgetError::Busy(WAIT))?;
             }

@@ -8,6 +8,7 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use limits::{ByteBudgetError, Share};
 use tokio::time;
+use tokio_util::sync::CancellationToken;
 
 use crate::{AnswerLimit, ApiError, Cluster, Error};
 
@@ -109,6 +110,10 @@ impl Cluster {
             biased;
             answered = time::timeout(limit, self.exchange(what, call, share)) => answered.ok(),
             () = permit.evicted().cancelled() => None,
+            () = share.revoked() => {
+                let why = AnswerLimit::Memory(ByteBudgetError::Revoked);
+                return Attempt::Done(Err(self.too_large(what, why)));
+            }
         };
         answered.unwrap_or_else(|| Attempt::Again {
             after: None,
@@ -235,8 +240,9 @@ impl Cluster {
         self.shared.settings.request_timeout
     }
 
+    /// Returns an empty share of the memory for answers. It may be revoked for other tenants while a server takes its time.
     pub(crate) fn no_memory(&self) -> Share {
-        self.memory.share()
+        self.memory.revoked_by(&CancellationToken::new()).share()
     }
 
     pub(crate) fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {

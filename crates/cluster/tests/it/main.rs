@@ -147,6 +147,44 @@ async fn answers_that_need_memory_of_each_other_delay_no_third_one() {
 }
 
 #[tokio::test]
+async fn memory_of_an_answer_that_stalls_is_revoked_for_another_tenant() {
+    const MIB: usize = 1 << 20;
+    let memory = ByteBudget::new(16 << 20);
+    let servers = [WebServer::start().unwrap(), WebServer::start().unwrap()];
+    let unfinished = list_of(4 * MIB).trim_end_matches("]}").to_owned();
+    servers[0].page("/api/v1/configmaps", Page::Stalled(unfinished.into()));
+    servers[1].page("/api/v1/configmaps", Page::Content(list_of(7 * MIB / 2).into()));
+    let slow = connect_in(&servers[0], "https://one.example", &memory);
+    let slow = tokio::spawn(async move { slow.list(&config_maps(), None, usize::MAX).await });
+    let held = || async {
+        anyhow::ensure!(memory.in_use() >= (8 * MIB) as u64, "{} bytes", memory.in_use());
+        Ok(())
+    };
+    testkit::eventually("the first answer", Duration::from_secs(30), held)
+        .await
+        .unwrap();
+
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(16)).await;
+    tokio::time::resume();
+    let other = connect_in(&servers[1], "https://two.example", &memory);
+    let listed = other.list(&config_maps(), None, usize::MAX).await.unwrap();
+    assert_eq!(
+        listed
+            .get("items")
+            .and_then(|items| items.as_seq())
+            .map_or(0, <[_]>::len),
+        1
+    );
+    let error = slow.await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.starts_with("list configmaps: the answer of the API server https://one.example")
+            && error.ends_with("other work needed the memory that it held for long; it will be tried again"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn kinds_are_bounded_in_size() {
     let server = WebServer::start().unwrap();
     let kind = |number: usize| {
