@@ -166,8 +166,12 @@ async fn watch_kind(shared: Arc<Shared>, api: Api<Metadata>, kind: WatchedKind) 
                         failures.event(&event);
                     }
                     let change = change(event, &shared.labels);
-                    shared.update(|state| state.apply(&kind, change));
-                    if shared.state().is_overfull(&kind) {
+                    let mut is_overfull = false;
+                    shared.update(|state| {
+                        state.apply(&kind, change);
+                        is_overfull = state.is_overfull(&kind);
+                    });
+                    if is_overfull {
                         drop(events);
                         let kind = &kind.name.1;
                         tracing::info!(
