@@ -15,8 +15,8 @@ use crate::{ChartVersion, Error, ServerAccess};
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum total size of cached charts, in bytes.
 const MAX_CACHED_BYTES: usize = 64 << 20;
-/// Size that small charts count for, so that there are at most 2048.
-const MIN_BYTES: usize = MAX_CACHED_BYTES / 2048;
+/// Size that small charts count for, so that there are at most 2000.
+const MIN_BYTES: usize = MAX_CACHED_BYTES.div_ceil(2000);
 
 /// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
 /// cached chart, and each use is announced to the server, which may demand others meanwhile.
