@@ -131,13 +131,7 @@ impl Default for KnownRules {
 impl KnownRules {
     fn of(&self, tenant: &str, identity: Option<&str>) -> RulesOfIdentity {
         let identity: Option<Arc<str>> = identity.map(Arc::from);
-        let mut identities = self.identities.lock();
-        if let Some(known) = identities.get(&identity) {
-            return Arc::clone(known);
-        }
-        let rules = RulesOfIdentity::default();
-        identities.insert(tenant, identity, Arc::clone(&rules), 1);
-        rules
+        self.identities.lock().get_or_default(tenant, identity)
     }
 }
 

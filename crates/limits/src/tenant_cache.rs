@@ -75,6 +75,19 @@ impl<K: Hash + Eq + Clone, V> TenantCache<K, V> {
         Some(&self.entries.get(key)?.value)
     }
 
+    /// Returns an entry, which counts as used now. A missing one is added for the tenant, with the size 1.
+    pub fn get_or_default(&mut self, tenant: &str, key: K) -> V
+    where
+        V: Clone + Default,
+    {
+        if let Some(known) = self.get(&key) {
+            return known.clone();
+        }
+        let value = V::default();
+        self.insert(tenant, key, value.clone(), 1);
+        value
+    }
+
     /// Returns the size of all entries together.
     #[must_use]
     pub const fn size(&self) -> usize {
@@ -187,6 +200,14 @@ mod tests {
         assert_eq!(cache.get(&"a"), Some(&1));
         cache.insert("a", "c", 3, 1);
         assert_eq!((keys(&cache), cache.get(&"b")), (vec!["a", "c"], None));
+    }
+
+    #[test]
+    fn missing_entry_is_added_once() {
+        let mut cache = TenantCache::new(2);
+        assert_eq!((cache.get_or_default("a", "a"), cache.size()), (0, 1));
+        cache.insert("a", "a", 3, 1);
+        assert_eq!((cache.get_or_default("b", "a"), cache.size()), (3, 1));
     }
 
     #[test]

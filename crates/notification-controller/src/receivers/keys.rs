@@ -125,13 +125,7 @@ impl Keys {
 
     fn entry(&self, namespace: &str, location: &KeyLocation) -> KnownKeys {
         let key = (namespace.to_owned(), location.clone());
-        let mut known = self.known.lock();
-        if let Some(entry) = known.get(&key) {
-            return Arc::clone(entry);
-        }
-        let entry = KnownKeys::default();
-        known.insert(namespace, key, Arc::clone(&entry), 1);
-        entry
+        self.known.lock().get_or_default(namespace, key)
     }
 
     async fn fetch(&self, namespace: &str, location: &KeyLocation) -> Result<Arc<KeySet>, KeysError> {
