@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_current_until_a_change_is_told_or_without_a_watch_for_a_while() {
+    fn rules_are_current_until_a_change_is_reported_or_without_a_watch_for_a_while() {
         let (unwatched, seconds) = (Duration::from_secs(30), Duration::from_secs);
         for (age, then, now, expected) in [
             (29, None, None, true),

@@ -142,7 +142,7 @@ impl Clusters {
             cluster: Cluster::with_settings(ctx.client().clone(), settings(ctx.config())),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
-        admission::keep(ctx, local.cluster.clone());
+        admission::spawn_watch(ctx, local.cluster.clone());
         Self {
             ctx: ctx.clone(),
             default_service_account: ctx.flags().default_service_account.clone(),

@@ -167,7 +167,7 @@ async fn pass_without_changes_needs_no_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn rules_of_admission_are_kept_until_one_changes() -> Result<()> {
+async fn rules_of_admission_are_cached_until_one_changes() -> Result<()> {
     let fixture = Fixture::new("rules", &["--default-service-account=tenant"]).await?;
     fixture.account("tenant").await?;
     let source = fixture
