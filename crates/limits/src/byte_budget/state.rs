@@ -27,6 +27,8 @@ pub(super) struct State {
     tenants: HashMap<Arc<str>, u64>,
     /// Shares that hold units, by their number.
     shares: BTreeMap<u64, ShareState>,
+    /// Number of shares with a token.
+    revocable: usize,
     claims: Vec<Claim>,
 }
 
@@ -68,6 +70,7 @@ impl State {
             is_divided,
             tenants: HashMap::new(),
             shares: BTreeMap::new(),
+            revocable: 0,
             claims: Vec::new(),
         }
     }
@@ -77,8 +80,8 @@ impl State {
     }
 
     #[cfg(test)]
-    pub(super) fn holders(&self) -> (usize, usize) {
-        (self.tenants.len(), self.shares.len())
+    pub(super) fn holders(&self) -> (usize, usize, usize) {
+        (self.tenants.len(), self.shares.len(), self.revocable)
     }
 
     fn of(&self, tenant: &str) -> u64 {
@@ -114,12 +117,15 @@ impl State {
             .retain(|claim| claim.tenant != *request.tenant && claim.until > now);
         self.free -= request.units;
         *self.tenants.entry(Arc::clone(request.tenant)).or_default() += request.units;
-        let held = self.shares.entry(request.share).or_insert_with(|| ShareState {
-            tenant: Arc::clone(request.tenant),
-            units: 0,
-            since: now,
-            token: request.token.cloned(),
-            revoked: None,
+        let held = self.shares.entry(request.share).or_insert_with(|| {
+            self.revocable += usize::from(request.token.is_some());
+            ShareState {
+                tenant: Arc::clone(request.tenant),
+                units: 0,
+                since: now,
+                token: request.token.cloned(),
+                revoked: None,
+            }
         });
         held.units += request.units;
         true
@@ -139,13 +145,19 @@ impl State {
             }
         }
         if held.units == 0 {
-            self.shares.remove(&share);
+            self.remove(share);
         }
+    }
+
+    fn remove(&mut self, share: u64) -> Option<ShareState> {
+        let removed = self.shares.remove(&share)?;
+        self.revocable -= usize::from(removed.token.is_some());
+        Some(removed)
     }
 
     /// Moves the units of a share to another one of its tenant.
     pub(super) fn merge(&mut self, from: u64, into: u64) {
-        let Some(moved) = self.shares.remove(&from) else {
+        let Some(moved) = self.remove(from) else {
             return;
         };
         match self.shares.get_mut(&into) {
@@ -154,6 +166,7 @@ impl State {
                 held.since = held.since.min(moved.since);
             }
             None => {
+                self.revocable += usize::from(moved.token.is_some());
                 self.shares.insert(into, moved);
             }
         }
@@ -164,7 +177,7 @@ impl State {
     /// would have.
     pub(super) fn revoke_for(&mut self, request: Request<'_>, now: Instant) -> Vec<CancellationToken> {
         let mut tokens = Vec::new();
-        if !self.is_divided {
+        if !self.is_divided || self.revocable == 0 {
             return tokens;
         }
         let stops = |held: &&ShareState| held.revoked.is_some_and(|since| since + REVOKE_AFTER > now);

@@ -38,7 +38,8 @@ async fn tenant_leaves_a_part_to_the_others() {
 #[tokio::test(start_paused = true)]
 async fn shares_of_the_same_work_have_one_limit() {
     let memory = ByteBudget::new(100 * KIB);
-    let mut share = memory.tenant("a").share();
+    let tenant = memory.tenant("a").revoked_by(&CancellationToken::new());
+    let mut share = tenant.share();
     grow(&mut share, 50 * KIB).await.unwrap();
     let mut more = share.beside();
     grow(&mut more, 20 * KIB).await.unwrap();
@@ -54,14 +55,17 @@ async fn shares_of_the_same_work_have_one_limit() {
     );
     drop(more);
     assert_eq!(memory.in_use(), 70 * KIB);
-    let mut empty = memory.tenant("a").share();
+    let mut empty = tenant.share();
     empty.merge(&mut share).unwrap();
     drop(share);
-    assert_eq!(memory.in_use(), 70 * KIB);
+    assert_eq!(
+        (memory.in_use(), memory.inner.state.lock().holders()),
+        (70 * KIB, (1, 1, 1))
+    );
     drop(empty);
     assert_eq!(
         (memory.in_use(), memory.inner.state.lock().holders()),
-        (0, (0, 0))
+        (0, (0, 0, 0))
     );
 }
 
@@ -74,9 +78,9 @@ async fn small_pieces_are_counted_together() {
     }
     assert_eq!((share.bytes(), memory.in_use()), (10 * KIB, 10 * KIB));
     let _ = memory.tenant("b").share();
-    assert_eq!(memory.inner.state.lock().holders(), (1, 1));
+    assert_eq!(memory.inner.state.lock().holders(), (1, 1, 0));
     drop(share);
-    assert_eq!(memory.inner.state.lock().holders(), (0, 0));
+    assert_eq!(memory.inner.state.lock().holders(), (0, 0, 0));
 }
 
 #[tokio::test(start_paused = true)]
