@@ -13,6 +13,8 @@ use super::run::Outcome;
 
 /// Number of tests in the list of the slowest.
 const SLOWEST: usize = 30;
+/// Number of lines of a failure that are repeated at the end.
+const EXCERPT: usize = 24;
 
 /// A part of a run with its duration.
 #[derive(Debug)]
@@ -108,8 +110,11 @@ pub(super) fn print(outcomes: &[Outcome], parts: &[Part], idle: Option<f64>, tim
     if !failures.is_empty() {
         say("failed:");
     }
-    for (name, failed) in &failures {
-        say(&format!("  {name}: {failed} of {times}"));
+    for (name, failure) in &failures {
+        say(&format!("  {name}: {} of {times}", failure.count));
+        for line in &failure.excerpt {
+            say(&format!("    {line}"));
+        }
     }
     let failed: usize = outcomes
         .iter()
@@ -137,22 +142,45 @@ fn slowest(outcomes: &[Outcome]) -> Vec<(Duration, &str, &str)> {
     sorted
 }
 
-/// Returns the number of failures of each test; a suite that ended early counts by its own name.
-fn failures(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
+/// Failures of a test in all runs.
+#[derive(Debug, PartialEq)]
+struct Failure<'a> {
+    count: usize,
+    /// Lines of the message of the first one.
+    excerpt: Vec<&'a str>,
+}
+
+/// Returns the failures of each test; a suite that ended early counts by its own name.
+fn failures(outcomes: &[Outcome]) -> BTreeMap<String, Failure<'_>> {
     let mut failures = BTreeMap::new();
     for outcome in outcomes.iter().filter(|outcome| !outcome.passed) {
         let failed = outcome.tests.iter().filter(|test| !test.passed);
-        let mut names: Vec<_> = failed
-            .map(|test| format!("{}: {}", outcome.suite, test.name))
+        let mut tests: Vec<_> = failed
+            .map(|test| (format!("{}: {}", outcome.suite, test.name), &test.output))
             .collect();
-        if names.is_empty() {
-            names.push(outcome.suite.clone());
+        if tests.is_empty() {
+            tests.push((outcome.suite.clone(), &outcome.output));
         }
-        for name in names {
-            *failures.entry(name).or_default() += 1;
+        for (name, output) in tests {
+            let failure = failures.entry(name).or_insert_with(|| Failure {
+                count: 0,
+                excerpt: excerpt(output),
+            });
+            failure.count += 1;
         }
     }
     failures
+}
+
+/// Returns the first lines of the last panic or error of a test, without its backtrace.
+fn excerpt(output: &str) -> Vec<&str> {
+    let message = output.split("\nstack backtrace:").next().unwrap_or_default();
+    let start = ["\nthread '", "\nError: "]
+        .iter()
+        .filter_map(|marker| message.rfind(marker));
+    let message = message.split_at(start.max().unwrap_or_default()).1;
+    let lines = message.lines().filter(|line| !line.trim().is_empty());
+    lines.take(EXCERPT).collect()
 }
 
 fn times_file(root: &Path) -> PathBuf {
@@ -241,6 +269,18 @@ mod tests {
     }
 
     #[test]
+    fn excerpt_is_the_message_of_the_failure_without_its_backtrace() {
+        let output = "a log line\n\nthread 'a' (1) panicked at b.rs:1:2:\nleft: 1\n\nright: 2\nstack backtrace:\n  0: a\n";
+        assert_eq!(
+            excerpt(output),
+            ["thread 'a' (1) panicked at b.rs:1:2:", "left: 1", "right: 2"]
+        );
+        assert_eq!(excerpt("log\nError: no\n\nCaused by:\n    x\n").len(), 3);
+        let long = "line\n".repeat(100);
+        assert_eq!(excerpt(&long).len(), EXCERPT);
+    }
+
+    #[test]
     fn failures_are_counted_over_all_runs() {
         let outcomes = [
             outcome("a it", false, &[("one", 1, false), ("two", 2, true)]),
@@ -248,8 +288,11 @@ mod tests {
             outcome("a it", false, &[("one", 3, false), ("two", 2, true)]),
             outcome("b lib", false, &[("one", 1, true)]),
         ];
-        let expected = BTreeMap::from([("a it: one".to_owned(), 2), ("b lib".to_owned(), 1)]);
-        assert_eq!(failures(&outcomes), expected);
+        let counts: Vec<_> = failures(&outcomes)
+            .into_iter()
+            .map(|(name, failure)| (name, failure.count))
+            .collect();
+        assert_eq!(counts, [("a it: one".to_owned(), 2), ("b lib".to_owned(), 1)]);
         let order: Vec<_> = slowest(&outcomes)
             .into_iter()
             .map(|(time, suite, name)| (time.as_secs(), suite, name))
