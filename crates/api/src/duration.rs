@@ -7,6 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const SECOND: i64 = 1_000_000_000;
+/// Minimum of all intervals of objects that deploy.
+pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Error about a string that isn't a duration. Displays the string, cut to 64 characters, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

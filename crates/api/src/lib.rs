@@ -18,6 +18,7 @@ pub mod kluctl;
 pub mod kustomize;
 mod names;
 pub mod notification;
+mod object_name;
 mod reference;
 pub mod revision;
 mod safe_url;
@@ -28,12 +29,13 @@ mod view;
 
 pub use artifact::Artifact;
 pub use condition::{Condition, ConditionStatus};
-pub use duration::{DurationOrNever, GoDuration, InvalidDuration};
+pub use duration::{DurationOrNever, GoDuration, InvalidDuration, MIN_INTERVAL};
 pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
 pub use initializing::is_initializing;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use names::{annotation, commit_metadata, condition_type, finalizer, group};
+pub use object_name::{check_object_name, is_object_name};
 pub use reference::{
     DependencyReference, KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference,
     SourceReference,

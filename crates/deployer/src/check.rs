@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use api::{Fault, Reason, SourceReference};
+use api::{Fault, Reason, SourceReference, check_object_name};
 use kube::Resource as _;
 use limits::compute;
 use runtime::{Pass, names::is_path_segment};
@@ -120,25 +120,10 @@ fn target<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
     for (path, name) in names {
         // A colon in the name of a ServiceAccount would change which user is impersonated.
         if let Some(name) = name.filter(|name| !name.is_empty()) {
-            check_name(path, name)?;
+            check_object_name(path, name)?;
         }
     }
     Ok(())
-}
-
-/// Checks the name of an object. Another one could lead to an object of another namespace, as a part of a path.
-///
-/// # Errors
-/// A stalling fault that names the field at `path` and its value.
-pub fn check_name(path: &str, name: &str) -> Result<(), Fault> {
-    if is_object_name(name) {
-        return Ok(());
-    }
-    Err(invalid(
-        path,
-        format_args!("{name:?}"),
-        "is not a valid object name",
-    ))
 }
 
 /// Checks the name and namespace of a reference to an object of any kind, such as a role, whose names have a wider alphabet.
@@ -153,18 +138,8 @@ fn check_segments(path: &str, name: &str, namespace: Option<&str>) -> Result<(),
     }
     let namespace = namespace.filter(|namespace| !namespace.is_empty());
     namespace.map_or(Ok(()), |namespace| {
-        check_name(&format!("{path}.namespace"), namespace)
+        check_object_name(&format!("{path}.namespace"), namespace)
     })
-}
-
-pub(crate) fn is_object_name(name: &str) -> bool {
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    name.len() <= 253
-        && edge(name.chars().next())
-        && edge(name.chars().next_back())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
 }
 
 fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {

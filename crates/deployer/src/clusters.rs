@@ -6,7 +6,7 @@ mod id;
 
 use std::{sync::Arc, time::Duration};
 
-use api::{Fault, KubeConfig, Reason};
+use api::{Fault, KubeConfig, Reason, is_object_name};
 use cluster::{
     Cluster, Settings,
     access::{self, KubeconfigRules},
@@ -24,7 +24,7 @@ pub use config_map::ClusterMap;
 use config_map::MapVersion;
 pub use id::{OwnClusterId, RemoteDenials};
 
-use crate::{Consumer, check::is_object_name};
+use crate::Consumer;
 
 /// Bytes of memory for answers of clusters, in a process without a ledger.
 const ANSWERS: u64 = 256 << 20;

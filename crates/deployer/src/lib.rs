@@ -37,7 +37,7 @@ mod threads;
 mod triggers;
 mod working;
 
-pub use check::{check, check_expressions, check_name};
+pub use check::{check, check_expressions};
 pub use clusters::{
     ClusterIdentity, ClusterMap, Clusters, KubeconfigError, OwnClusterId, RemoteDenials, TargetCluster,
 };

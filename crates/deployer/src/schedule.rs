@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use api::{GoDuration, Time};
+use api::{GoDuration, MIN_INTERVAL, Time};
 use jiff::Timestamp;
 
-/// Minimum of all intervals.
-pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum timeout of a pass.
 const MIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum delay before objects that are not ready are checked again.

@@ -1,10 +1,16 @@
-//! The renders that the specs of KluctlDeployments describe, for their controllers and for previews. Pure.
+//! The specs of KluctlDeployments: the renders that they describe, and the faults of invalid fields, for their controllers, previews and checks
+//! of manifests without a cluster. Pure.
 
 pub mod flux;
 pub mod gitops;
 
 use serde_json::Value as Json;
 use yaml::{Map, Value};
+
+/// Value of `spec.deployMode` that deploys all objects, the default.
+pub const FULL_DEPLOY: &str = "full-deploy";
+/// Value of `spec.deployMode` that only replaces the images of deployed objects.
+pub const POKE_IMAGES: &str = "poke-images";
 
 /// Returns the arguments of a spec.
 fn args(given: Option<&serde_json::Map<String, Json>>) -> Map {

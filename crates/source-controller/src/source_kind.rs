@@ -21,10 +21,10 @@ use runtime::{Context, Trigger};
 
 pub(crate) use self::{
     inputs::Inputs,
-    object::{SourceObject, SourceSpec, check_interval, timeout},
+    object::{SourceObject, SourceSpec, timeout},
     pack::{BuildError, Details, Pack, PackOptions},
     resolve::Resolve,
-    secrets::{Identity, Named, SecretRole, ServiceAccountData, SourceSecrets, given, named},
+    secrets::{Identity, Named, SecretRole, ServiceAccountData, SourceSecrets, named},
     status::{CommonStatus, SourceStatus},
     verify::{Verification, Verify},
     words::{Words, failure_conditions},

@@ -14,7 +14,6 @@ use runtime::client::describe;
 use serde_json::json;
 
 use super::{Clusters, Connection, KubeconfigError, TargetCluster};
-use crate::check::is_object_name;
 use described::{Access, Description, server};
 use tokens::ClusterTokens;
 
@@ -48,7 +47,7 @@ impl Clusters {
     ) -> Result<TargetCluster, KubeconfigError> {
         let account = service_account.filter(|name| !name.is_empty());
         let mut names = [Some(map.name), account].into_iter().flatten();
-        if let Some(name) = names.find(|name| !is_object_name(name)) {
+        if let Some(name) = names.find(|name| !api::is_object_name(name)) {
             return Err(KubeconfigError::Name(name.to_owned()));
         }
         let connection = self.map_connection(namespace, map).await?;

@@ -8,7 +8,7 @@ use remote::{CredentialEntry, SecretEntries};
 use runtime::client::describe;
 use secrets::Keys as DecryptionKeys;
 
-use crate::{check::is_object_name, objects::found};
+use crate::objects::found;
 
 /// A Secret that is missing, unreadable or invalid.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ impl SecretCache {
             name: name.to_owned(),
             why,
         };
-        if !is_object_name(name) {
+        if !api::is_object_name(name) {
             return Err(failed("it is not a valid name of a Secret".to_owned()));
         }
         let secret = found(self.api.get(name).await).map_err(|error| failed(describe(&error)))?;

@@ -8,8 +8,6 @@ use limits::CacheBounds;
 use runtime::{Context, accounts::AccountTokens, client::describe};
 use secrets::{Ambient, Cloud, CloudAccount, Keys, RoleError, Workload};
 
-use crate::check::is_object_name;
-
 /// Tokens of ServiceAccounts that are cached, and how long at most.
 const TOKENS: CacheBounds = CacheBounds {
     max_entries: 100,
@@ -78,7 +76,7 @@ struct DecryptionAccount {
 impl DecryptionAccount {
     async fn workload(&self, cloud: Cloud) -> Result<Workload, RoleError> {
         let account = format!("{}/{}", self.namespace, self.name);
-        if !is_object_name(&self.name) {
+        if !api::is_object_name(&self.name) {
             return Err(RoleError(format!(
                 "{:?} is not the name of a service account",
                 self.name

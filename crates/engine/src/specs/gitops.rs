@@ -1,11 +1,14 @@
 //! KluctlDeployments of `gitops.kluctl.io`.
 
+mod project;
+
 use api::kluctl::gitops::KluctlDeploymentSpec;
 use kluctl::{Contexts, FixedImage, Inclusion, Request};
 use tree::{Budget, TreePath};
 use yaml::Map;
 
 use super::filled;
+pub use project::{InvalidSpec, Source, deploy_mode, pokes_images, source};
 
 /// Fixed images that can't be read, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,6 @@ mod download;
 mod index;
 mod layout;
 mod listing;
-mod spec;
 
 use std::{fs::File, future::Future, path::Path, sync::Arc};
 
@@ -27,6 +26,7 @@ use artifact::{
 use cloud::Cloud;
 use limits::ByteBudget;
 use net::Need;
+use source_specs::{bucket as spec, fields::given};
 use tokio::runtime::Handle;
 use tree::ignore::Rules;
 
@@ -35,7 +35,7 @@ use crate::{
     blocking::{self, Job, Purpose},
     source_kind::{
         BuildError, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole,
-        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verify, Words, given, named, timeout,
+        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verify, Words, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal},
 };

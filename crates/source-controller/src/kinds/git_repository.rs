@@ -15,7 +15,6 @@ mod fetch;
 mod include;
 mod pack;
 mod shared;
-mod spec;
 mod tokens;
 mod verification;
 mod words;
@@ -32,6 +31,7 @@ use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::{Network, Reference, Remote, SshConnections};
 use runtime::{Context, Trigger};
+use source_specs::{fields::given, git_repository as spec};
 
 use crate::{
     blocking::Job,
@@ -39,7 +39,7 @@ use crate::{
     proxy,
     source_kind::{
         Identity, Inputs, KindSettings, Named, Resolve, SecretRole, SourceKind, SourceObject, SourceSecrets,
-        SourceSpec, Verification, Verify, given, named, timeout,
+        SourceSpec, Verification, Verify, named, timeout,
     },
     wake::{self, Wake},
 };
@@ -99,7 +99,7 @@ impl SourceObject for GitRepositories {
         named([
             (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
             (SecretRole::Credentials, spec.secret_ref.as_ref()),
-            (SecretRole::TrustedKeys, verification::secret(spec)),
+            (SecretRole::TrustedKeys, spec::verification::secret(spec)),
         ])
     }
 
@@ -227,7 +227,7 @@ impl Inputs for GitRepositories {
         object
             .status
             .as_ref()
-            .is_some_and(|status| spec::is_changed(&object.spec, status))
+            .is_some_and(|status| verification::is_changed(&object.spec, status))
     }
 
     fn inputs_changed(object: &GitRepository, resolved: &Resolved) -> bool {
@@ -259,7 +259,7 @@ impl Inputs for GitRepositories {
 
 impl Verify for GitRepositories {
     fn verifies(object: &GitRepository) -> bool {
-        verification::mode(&object.spec).is_some()
+        spec::verification::mode(&object.spec).is_some()
     }
 }
 

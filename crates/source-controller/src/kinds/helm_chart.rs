@@ -8,12 +8,12 @@
 //! - [`failure`] has the words and reasons of failures (pure).
 
 mod build;
+mod build_metadata;
 mod dependencies;
 mod failure;
 mod lookup;
 mod origin;
 mod source;
-mod spec;
 
 use std::{fs::File, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
@@ -32,6 +32,7 @@ use kube::Resource as _;
 use limits::{ByteBudget, TenantPermits};
 use net::AddressPolicy;
 use runtime::{Context, Trigger};
+use source_specs::helm_chart as spec;
 use tokio::runtime::Handle;
 
 use self::{

@@ -6,7 +6,6 @@
 
 mod credentials;
 mod known;
-pub(super) mod spec;
 
 use std::{
     fs::File,
@@ -28,6 +27,7 @@ use artifact::{
 use limits::{ByteBudget, TenantPermits};
 use net::{AddressPolicy, Need};
 use oci::{Access, Client, IndexFile, Limits, Repository};
+use source_specs::helm_repository as spec;
 use tokio::runtime::Handle;
 
 use self::known::KnownIndexes;

@@ -10,7 +10,6 @@
 mod charts;
 mod credentials;
 mod layer;
-mod spec;
 mod verification;
 mod words;
 
@@ -26,6 +25,7 @@ use cloud::Cloud;
 use limits::ByteBudget;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
+use source_specs::{fields::given, oci_repository as spec};
 use tokio::runtime::Handle;
 
 use self::{
@@ -37,7 +37,7 @@ use crate::{
     identity::{Identities, Login},
     source_kind::{
         BuildError, Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole,
-        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verification, Verify, given, named, timeout,
+        SourceKind, SourceObject, SourceSecrets, SourceSpec, Verification, Verify, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };

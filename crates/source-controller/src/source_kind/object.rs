@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use api::{Fault, GoDuration, Reason};
+use api::{Fault, GoDuration};
 use kube::core::{NamespaceResourceScope, object::HasStatus};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -78,17 +78,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) fn timeout(given: Option<GoDuration>) -> Duration {
     let given = given.map(GoDuration::as_duration);
     given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
-}
-
-/// Checks that the interval of a source is positive. Fails with a stalling fault that names the field.
-pub(crate) fn check_interval(interval: Duration) -> Result<(), Fault> {
-    match interval.is_zero() {
-        true => Err(Fault::stall(
-            Reason::InvalidSpec,
-            "spec.interval: it must be more than nothing",
-        )),
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]

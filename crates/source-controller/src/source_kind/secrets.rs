@@ -47,11 +47,6 @@ pub(crate) enum SecretRole {
 
 pub(crate) type Named<'a> = Vec<(SecretRole, &'a str)>;
 
-/// Returns a string of a spec unless it is empty, which is as good as absent.
-pub(crate) fn given(text: &Option<String>) -> Option<&str> {
-    text.as_deref().filter(|text| !text.is_empty())
-}
-
 /// Returns the references that are set.
 pub(crate) fn named<'a>(
     references: impl IntoIterator<Item = (SecretRole, Option<&'a LocalObjectReference>)>,

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use cloud::{Cloud, ManagedCluster};
 use url::Url;
 
-use crate::check::is_object_name;
-
 /// The keys of the ConfigMap, as in the original.
 const PROVIDER: &str = "provider";
 const CLUSTER: &str = "cluster";
@@ -65,7 +63,7 @@ impl Description {
         };
         // Otherwise whoever writes a ConfigMap could have tokens of the controller sent to any server.
         let account = given(ACCOUNT).or(Some(default_account).filter(|name| !name.is_empty()));
-        if let Some(name) = account.filter(|name| !is_object_name(name)) {
+        if let Some(name) = account.filter(|name| !api::is_object_name(name)) {
             return Err(format!("{ACCOUNT} '{name}' is not the name of a ServiceAccount"));
         }
         if account.is_none() && (cloud.is_none() || !may_be_controller) {

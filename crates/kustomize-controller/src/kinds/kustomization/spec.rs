@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use api::{
-    Fault, Reason,
+    Fault, MIN_INTERVAL, Reason, check_object_name,
     kustomize::{Kustomization, KustomizationSpec},
 };
-use deployer::{Consumer as _, SourceKind, schedule::MIN_INTERVAL};
+use deployer::{Consumer as _, SourceKind};
 use kube::ResourceExt as _;
 use kustomization::check;
 
@@ -135,7 +135,7 @@ fn names(spec: &KustomizationSpec) -> Result<(), Fault> {
     ];
     for (path, name) in given {
         if let Some(name) = name {
-            deployer::check_name(path, name)?;
+            check_object_name(path, name)?;
         }
     }
     let post_build = spec.post_build.as_ref();
@@ -145,7 +145,7 @@ fn names(spec: &KustomizationSpec) -> Result<(), Fault> {
         if !matches!(reference.kind.as_str(), "ConfigMap" | "Secret") {
             return Err(Fault::unsupported(&format!("{path}.kind"), &reference.kind));
         }
-        deployer::check_name(&format!("{path}.name"), &reference.name)?;
+        check_object_name(&format!("{path}.name"), &reference.name)?;
     }
     Ok(())
 }

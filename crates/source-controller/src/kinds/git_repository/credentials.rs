@@ -9,11 +9,9 @@ use cloud::{
 };
 use git::{Auth, InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
 use runtime::secret::{BasicAuth, SecretData};
+use source_specs::git_repository::{GITHUB, NO_APP};
 use url::Url;
 
-pub(super) const GITHUB: &str = "github";
-pub(super) const NO_APP: &str =
-    "secretRef with github app data must be specified when provider is set to github";
 const APP_IDS: &[&str] = &["githubAppID", "githubAppClientID"];
 
 pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote, Fault> {

@@ -1,11 +1,12 @@
 //! Verification of the signatures of commits and tags, with the messages of the original. Pure.
 
 use api::{
-    Fault, LocalObjectReference, Reason, condition_type as types, conditions,
+    Fault, Reason, condition_type as types, conditions,
     source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
 };
 use git::{Reference, SignedObject, Snapshot, TrustedKeys};
 use runtime::secret::SecretData;
+use source_specs::git_repository::verification::{Mode, mode};
 
 use super::failure;
 use crate::source_kind::Verification;
@@ -16,67 +17,6 @@ pub(crate) struct VerifyRequest {
     keys: TrustedKeys,
     /// Name of the followed tag for messages; `None` for a version range, whose tag is known later.
     tag: Option<String>,
-}
-
-/// The objects whose signatures are verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mode {
-    commit: bool,
-    tag: bool,
-}
-
-impl Mode {
-    fn parse(mode: &str) -> Option<Self> {
-        let (commit, tag) = match mode {
-            "HEAD" | "head" => (true, false),
-            "Tag" => (false, true),
-            "TagAndHEAD" => (true, true),
-            _ => return None,
-        };
-        Some(Self { commit, tag })
-    }
-
-    /// Returns true if this mode verifies everything that `wanted` does.
-    fn covers(self, wanted: Self) -> bool {
-        (self.commit || !wanted.commit) && (self.tag || !wanted.tag)
-    }
-}
-
-pub(super) fn mode(spec: &GitRepositorySpec) -> Option<&str> {
-    let verify = spec.verify.as_ref()?;
-    Some(verify.mode.as_deref().unwrap_or("HEAD")).filter(|mode| !mode.is_empty())
-}
-
-pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&LocalObjectReference> {
-    mode(spec)?;
-    spec.verify.as_ref()?.secret_ref.as_ref()
-}
-
-pub(super) fn validate(given: &GitRepositorySpec, followed: &Reference) -> Result<(), Fault> {
-    let Some(text) = mode(given) else {
-        return Ok(());
-    };
-    let Some(mode) = Mode::parse(text) else {
-        let message = format!("spec.verify.mode: '{text}' is none of HEAD, Tag and TagAndHEAD");
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    };
-    if secret(given).is_none_or(|secret| secret.name.is_empty()) {
-        let message = "spec.verify.secretRef: name the secret with the public keys";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
-    if mode.tag && !is_tag(followed) {
-        let message = "cannot verify tag object's signature if a tag reference is not specified";
-        return Err(Fault::stall(Reason::InvalidVerificationMode, message));
-    }
-    Ok(())
-}
-
-fn is_tag(reference: &Reference) -> bool {
-    match reference {
-        Reference::Tag(_) | Reference::Semver(_) => true,
-        Reference::Name(name) => name.starts_with("refs/tags/"),
-        Reference::Branch(_) | Reference::Commit { .. } => false,
-    }
 }
 
 pub(super) fn request(
@@ -179,6 +119,14 @@ pub(super) fn observed(
         true => Some(wanted.to_owned()),
         false => recorded.or_else(|| Some(wanted.to_owned())),
     }
+}
+
+/// Returns true if inputs of the artifact changed since it was stored, or a verification is due.
+pub(super) fn is_changed(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> bool {
+    status.observed_recurse_submodules.unwrap_or_default() != spec.recurse_submodules
+        || status.observed_include != spec.include
+        || status.observed_sparse_checkout != spec.sparse_checkout
+        || is_due(spec, status)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use api::{
 };
 use helm::chart::{Package, Required};
 use oci::{Access, Archive, Client, Limits, Repository};
+use source_specs::helm_repository::registry_spec;
 use tree::{Budget, Tree as _, TreePath};
 use versions::{Constraint, Version};
 
@@ -217,7 +218,7 @@ impl HelmCharts {
             };
             HelmRepository::new("", spec)
         });
-        let spec = lookup::oci_spec(&repository, &required.name);
+        let spec = registry_spec(&repository.spec, &required.name);
         let job = &lookup::within(job, &repository);
         let found = (|| {
             let asked = OCIRepository::new("", spec);

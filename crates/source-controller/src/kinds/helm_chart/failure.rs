@@ -2,12 +2,14 @@
 
 use api::{Class, Fault, Reason, condition_type as types};
 
+use source_specs::helm_chart::invalid_reference;
+
 use crate::source_kind::failure_conditions;
 
 /// Returns a fault that starts with the summary of its reason. It stalls if only a change of the object or its source helps.
 pub(super) fn build(reason: Reason, why: &str) -> Fault {
     let summary = match reason {
-        Reason::InvalidChartReference => "invalid chart reference",
+        Reason::InvalidChartReference => return invalid_reference(why),
         Reason::ChartPullError => "chart pull error",
         Reason::MetadataPatchError => "chart metadata patch error",
         Reason::ValuesFilesError => "values files merge error",
@@ -18,9 +20,7 @@ pub(super) fn build(reason: Reason, why: &str) -> Fault {
     let message = format!("{summary}: {why}");
     match reason {
         Reason::ChartPullError if is_refusal(why) => Fault::retry(Reason::AuthenticationFailed, message),
-        Reason::InvalidChartReference | Reason::MetadataPatchError | Reason::ValuesFilesError => {
-            Fault::stall(reason, message)
-        }
+        Reason::MetadataPatchError | Reason::ValuesFilesError => Fault::stall(reason, message),
         _ => Fault::retry(reason, message),
     }
 }

@@ -3,23 +3,26 @@
 use std::{io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use api::{
-    Artifact, Fault, GoDuration, Reason, condition_type as types, conditions,
+    Artifact, Fault, Reason, condition_type as types, conditions,
     source::{Bucket, GitRepository, HelmChartStatus, HelmRepository, OCIRepository, OCIRepositorySpec},
 };
 use artifact::{FetchLimits, open_stored, unpack_selected};
 use helm::chart::{Package, identity, with_build};
 use oci::Entry;
+use source_specs::helm_repository::{registry_spec, supported};
 use tree::{Budget, Disk, Limits, Tree as _, TreePath};
 
 use super::{
-    ChartRequest, HelmCharts, ResolvedChart, failure, origin,
+    ChartRequest, HelmCharts, ResolvedChart,
+    build_metadata::build_metadata,
+    failure, origin,
     source::ChartArtifact,
     spec::{self, Origin},
 };
 use crate::{
     blocking::{self, Job, Purpose},
     kinds::{
-        helm_repository::{self, HelmRepositories, HelmRequest},
+        helm_repository::{HelmRepositories, HelmRequest},
         oci_repository::{OciRepositories, OciRequest, OciResolved},
     },
     permits, secrets,
@@ -241,9 +244,12 @@ impl HelmCharts {
         repository: &HelmRepository,
         job: &Job,
     ) -> Result<Found, Fault> {
-        helm_repository::spec::supported(&repository.spec)?;
+        supported(&repository.spec)?;
         let spec = &request.spec;
-        let asked = OCIRepository::new(&spec.source_ref.name, oci_spec(repository, &spec.chart));
+        let asked = OCIRepository::new(
+            &spec.source_ref.name,
+            registry_spec(&repository.spec, &spec.chart),
+        );
         let asked = OCIRepository {
             spec: OCIRepositorySpec {
                 verify: spec.verify.clone(),
@@ -443,7 +449,7 @@ impl ChartRequest {
         let source = found.source.as_ref();
         let digest = source.and_then(|source| source.digest_part(stored, seen));
         let revision = (revision.filter(|_| !is_repository), digest.as_deref());
-        let build = spec::build_metadata(&self.spec, revision, self.generation);
+        let build = build_metadata(&self.spec, revision, self.generation);
         let version = match &build {
             None => found.version,
             Some(build) => with_build(&found.version, build)
@@ -459,20 +465,6 @@ impl ChartRequest {
             ignores_missing: self.spec.ignore_missing_values_files,
             location: found.location,
         })
-    }
-}
-
-pub(super) fn oci_spec(repository: &HelmRepository, chart: &str) -> OCIRepositorySpec {
-    let spec = &repository.spec;
-    let url = format!("{}/{chart}", spec.url.expose().trim_end_matches('/'));
-    OCIRepositorySpec {
-        url: url.as_str().into(),
-        interval: spec.interval.unwrap_or(GoDuration::from_secs(60)),
-        provider: spec.provider.clone(),
-        secret_ref: spec.secret_ref.clone(),
-        cert_secret_ref: spec.cert_secret_ref.clone(),
-        insecure: spec.insecure,
-        ..OCIRepositorySpec::default()
     }
 }
 

@@ -1,3 +1,4 @@
+use api::Reason;
 use serde_json::{Value, json};
 
 use super::*;

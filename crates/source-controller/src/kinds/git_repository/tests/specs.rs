@@ -8,7 +8,7 @@ use api::{
 
 use super::object;
 use crate::kinds::{
-    git_repository::spec::{is_changed, validate},
+    git_repository::{spec::validate, verification::is_changed},
     tests::{Field, check_schema, field},
 };
 

@@ -1,19 +1,20 @@
 //! Validation of a GitRepository: invalid and unsupported fields are refused, by name. Pure.
 
-use api::{
-    Fault, Reason,
-    source::{GitRepositorySpec, GitRepositoryStatus},
-};
+pub mod verification;
+
+use api::{Fault, Reason, source::GitRepositorySpec};
 use cloud::Cloud;
 use git::{Reference, Remote, Selector};
 
-use super::{credentials, verification};
-use crate::source_kind::{check_interval, given};
+use crate::fields::{check_interval, given};
 
+/// The provider of repositories that an App of GitHub reads.
+pub const GITHUB: &str = "github";
+pub const NO_APP: &str = "secretRef with github app data must be specified when provider is set to github";
 const INCLUDES: usize = 100;
 const DIRECTORIES: usize = 1000;
 
-pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
+pub fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
     }
@@ -22,14 +23,11 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     check_interval(spec.interval.as_duration())?;
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
-    let is_github = spec.provider.as_deref() == Some(credentials::GITHUB);
+    let is_github = spec.provider.as_deref() == Some(GITHUB);
     // Tokens of clouds are sent by https only; for a GitHub Enterprise Server without TLS, http will do, as with the original.
     let by_http_only = given(&spec.provider).filter(|_| is_github || cloud(spec).is_some());
     if is_github && spec.secret_ref.is_none() {
-        return Err(Fault::stall(
-            Reason::InvalidProviderConfiguration,
-            credentials::NO_APP,
-        ));
+        return Err(Fault::stall(Reason::InvalidProviderConfiguration, NO_APP));
     }
     if let Some(provider) = by_http_only
         && remote(spec)?.is_ssh()
@@ -52,7 +50,7 @@ fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {
 
 fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|provider| {
-        let is_known = matches!(*provider, "generic" | credentials::GITHUB) || cloud(spec).is_some();
+        let is_known = matches!(*provider, "generic" | GITHUB) || cloud(spec).is_some();
         !is_known
     });
     let account = given(&spec.service_account_name).filter(|_| cloud(spec).is_none());
@@ -72,12 +70,12 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
 }
 
 /// Returns the provider's cloud, if it has repositories.
-pub(super) fn cloud(spec: &GitRepositorySpec) -> Option<Cloud> {
+pub fn cloud(spec: &GitRepositorySpec) -> Option<Cloud> {
     let cloud = Cloud::parse(spec.provider.as_deref()?);
     cloud.filter(|cloud| *cloud != Cloud::Gcp)
 }
 
-pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
+pub fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
     let invalid = |why: &str| {
         let message = format!("failed to parse url '{}': {why}", spec.url);
         Fault::stall(Reason::URLInvalid, message)
@@ -89,7 +87,7 @@ pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
     Remote::new(spec.url.expose()).map_err(|error| invalid(&error.to_string()))
 }
 
-pub(super) fn reference(spec: &GitRepositorySpec) -> Result<Reference, Fault> {
+pub fn reference(spec: &GitRepositorySpec) -> Result<Reference, Fault> {
     selector(spec)
         .reference()
         .map_err(|error| invalid_reference(&error))
@@ -108,12 +106,4 @@ fn selector(spec: &GitRepositorySpec) -> Selector {
         name: given.name,
         commit: given.commit,
     }
-}
-
-/// Returns true if inputs of the artifact changed since it was stored, or a verification is due.
-pub(super) fn is_changed(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> bool {
-    status.observed_recurse_submodules.unwrap_or_default() != spec.recurse_submodules
-        || status.observed_include != spec.include
-        || status.observed_sparse_checkout != spec.sparse_checkout
-        || verification::is_due(spec, status)
 }

@@ -6,13 +6,13 @@ use go::regexp::Regexp;
 use oci::{CHART_LAYER, Digest, Reference, cosign::Signer};
 use versions::{Constraint, Version};
 
-use crate::source_kind::{check_interval, given};
+use crate::fields::{check_interval, given};
 
 const IDENTITIES: usize = 100;
 const PREFIX: &str = "oci://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Selector {
+pub enum Selector {
     Digest(Digest),
     /// The newest tag in a range; `filter` is a regular expression that the tag has to match.
     Semver {
@@ -24,7 +24,7 @@ pub(super) enum Selector {
     Tag(String),
 }
 
-pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
+pub fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
     }
@@ -38,7 +38,7 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     selector(spec).map(drop)
 }
 
-pub(super) fn without_policy() -> Fault {
+pub fn without_policy() -> Fault {
     let message = "spec.verify.secretRef: the provider 'notation' needs a secret with trustpolicy.json and certificates";
     Fault::stall(Reason::InvalidSpec, message)
 }
@@ -79,19 +79,19 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
 }
 
 #[derive(Debug)]
-pub(super) struct IdentityPattern {
+pub struct IdentityPattern {
     issuer: Regexp,
     subject: Regexp,
 }
 
 impl IdentityPattern {
-    pub(super) fn matches(&self, signer: &Signer) -> bool {
+    pub fn matches(&self, signer: &Signer) -> bool {
         self.issuer.is_match(&signer.issuer) && self.subject.is_match(&signer.subject)
     }
 }
 
 /// Returns the identities that signatures without keys may have; none if all are trusted.
-pub(super) fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Fault> {
+pub fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Fault> {
     let invalid =
         |why: String| Fault::stall(Reason::InvalidSpec, format!("spec.verify.matchOIDCIdentity{why}"));
     let given = spec
@@ -116,7 +116,7 @@ pub(super) fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern
     patterns.collect()
 }
 
-pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
+pub fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
     let invalid = |why: &str| {
         let message = format!("URL validation failed for '{}': {why}", spec.url);
         Fault::stall(Reason::URLInvalid, message)
@@ -138,7 +138,7 @@ pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
 }
 
 /// Returns the artifact to follow: the first of digest, semver, tag; default `latest`.
-pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
+pub fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
     let given = spec.reference.clone().unwrap_or_default();
     let set = |value: Option<String>| value.filter(|value| !value.is_empty());
     let invalid =
@@ -175,7 +175,7 @@ pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
 }
 
 /// Chooses the newest tag in the range of the selector, in the words of the original.
-pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> {
+pub fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> {
     let Selector::Semver {
         range,
         filter,
@@ -210,7 +210,7 @@ pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, S
 }
 
 /// Returns the name of an artifact as registries' tools write it.
-pub(super) fn name(reference: &Reference, tag: Option<&str>, digest: &Digest) -> String {
+pub fn name(reference: &Reference, tag: Option<&str>, digest: &Digest) -> String {
     let (host, repository) = (reference.host(), reference.repository());
     match tag {
         Some(tag) => format!("{host}/{repository}:{tag}"),

@@ -6,13 +6,13 @@ use api::{
 };
 use url::Url;
 
-use crate::source_kind::{check_interval, given};
+use crate::fields::{check_interval, given};
 
 /// Maximum length of a name; names of Google with dots are the longest.
 const MAX_NAME: usize = 222;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Provider {
+pub enum Provider {
     Generic,
     Aws,
     Gcp,
@@ -20,7 +20,7 @@ pub(super) enum Provider {
 }
 
 impl Provider {
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Generic => "generic",
             Self::Aws => "aws",
@@ -30,7 +30,7 @@ impl Provider {
     }
 }
 
-pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
+pub fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
     match spec.provider.as_deref().unwrap_or("generic") {
         "" | "generic" => Ok(Provider::Generic),
         "aws" => Ok(Provider::Aws),
@@ -40,7 +40,7 @@ pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
     }
 }
 
-pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
+pub fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     let provider = provider(spec)?;
     let account = given(&spec.service_account_name);
     // The schema refuses it, too, but objects may be older than the schema.
@@ -64,7 +64,7 @@ pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn token_service(provider: Provider, sts: &BucketSts) -> Result<Url, Fault> {
+pub fn token_service(provider: Provider, sts: &BucketSts) -> Result<Url, Fault> {
     let fits = matches!(
         (provider, sts.provider.as_str()),
         (Provider::Aws, "aws") | (Provider::Generic, "ldap")

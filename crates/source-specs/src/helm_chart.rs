@@ -5,21 +5,20 @@ use std::sync::LazyLock;
 use api::{Fault, Reason, source::HelmChartSpec};
 use go::regexp::Regexp;
 
-use super::failure;
-use crate::source_kind::{check_interval, given};
+use crate::fields::{check_interval, given};
 
 /// Names of charts in repositories, as in the original.
 static NAME: LazyLock<Option<Regexp>> = LazyLock::new(|| Regexp::compile(r"^([-a-z0-9]+/?\.?)+$").ok());
 const NAME_BYTES: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub enum Origin {
     HelmRepository,
     GitRepository,
     Bucket,
 }
 
-pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
+pub fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
     match spec.source_ref.kind.as_str() {
         "HelmRepository" => Ok(Origin::HelmRepository),
         "GitRepository" => Ok(Origin::GitRepository),
@@ -31,7 +30,7 @@ pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
     }
 }
 
-pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
+pub fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     if spec.access_from.is_some() {
         return Err(Fault::unsupported("spec.accessFrom", "access control"));
     }
@@ -56,7 +55,7 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     }
     if spec.chart.len() > NAME_BYTES {
         let why = format!("the name has more than {NAME_BYTES} bytes");
-        return Err(failure::build(Reason::InvalidChartReference, &why));
+        return Err(invalid_reference(&why));
     }
     match origin {
         Origin::HelmRepository => name(&spec.chart),
@@ -64,9 +63,17 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     }
 }
 
+#[must_use]
+pub fn invalid_reference(why: &str) -> Fault {
+    Fault::stall(
+        Reason::InvalidChartReference,
+        format!("invalid chart reference: {why}"),
+    )
+}
+
 fn name(chart: &str) -> Result<(), Fault> {
     let is_name = NAME.as_ref().is_some_and(|pattern| pattern.is_match(chart));
-    let refused = |why: &str| Err(failure::build(Reason::InvalidChartReference, why));
+    let refused = |why: &str| Err(invalid_reference(why));
     match chart {
         "" => refused("no name set for remote chart reference"),
         _ if is_name => Ok(()),
@@ -79,75 +86,17 @@ fn name(chart: &str) -> Result<(), Fault> {
 
 fn path(chart: &str) -> Result<(), Fault> {
     match chart {
-        "" => Err(failure::build(
-            Reason::InvalidChartReference,
-            "no path set for local chart reference",
-        )),
-        _ if chart.starts_with('/') => Err(failure::build(
-            Reason::InvalidChartReference,
+        "" => Err(invalid_reference("no path set for local chart reference")),
+        _ if chart.starts_with('/') => Err(invalid_reference(
             "local chart reference path is expected to be relative",
         )),
         _ => Ok(()),
     }
 }
 
-/// Returns the build metadata that is appended to the version of a chart: the revision of a source other than a repository, if the object
-/// asks for it, with digits that tell apart artifacts of that revision, and the generation of the object, if there are values to merge.
-pub(super) fn build_metadata(
-    spec: &HelmChartSpec,
-    (revision, digest): (Option<&str>, Option<&str>),
-    generation: Option<i64>,
-) -> Option<String> {
-    let follows = spec.reconcile_strategy.as_deref() == Some("Revision");
-    let revision = revision.filter(|_| follows).map(short);
-    let generation = (!spec.merged_files().is_empty()).then(|| generation.unwrap_or_default().to_string());
-    let digest = digest.filter(|_| revision.is_some()).map(str::to_owned);
-    let parts: Vec<String> = revision.into_iter().chain(digest).chain(generation).collect();
-    (!parts.is_empty()).then(|| parts.join("."))
-}
-
-/// Returns the first twelve digits of the hash of a revision: the value of a label has 63 characters.
-fn short(revision: &str) -> String {
-    let hash = revision.rsplit([':', '/']).next().unwrap_or(revision);
-    hash.chars().take(12).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn metadata_is_revision_and_generation() {
-        let spec = |strategy: &str, files: &[&str]| HelmChartSpec {
-            reconcile_strategy: Some(strategy.to_owned()),
-            values_files: files.iter().map(|file| (*file).to_owned()).collect(),
-            ..HelmChartSpec::default()
-        };
-        let revision = Some("main@sha1:0123456789abcdef0123456789abcdef01234567");
-        for (spec, revision, expected) in [
-            (spec("ChartVersion", &[]), revision, None),
-            (spec("Revision", &[]), revision, Some("0123456789ab")),
-            (spec("Revision", &["a.yaml"]), revision, Some("0123456789ab.7")),
-            (spec("ChartVersion", &["a.yaml"]), revision, Some("7")),
-            (spec("Revision", &["values.yaml"]), None, None),
-            (
-                spec("Revision", &[]),
-                Some("sha256:fedcba9876543210"),
-                Some("fedcba987654"),
-            ),
-            (spec("Revision", &[]), Some("main/abc"), Some("abc")),
-        ] {
-            let found = build_metadata(&spec, (revision, None), Some(7));
-            assert_eq!(found.as_deref(), expected, "{spec:?}");
-        }
-        for (strategy, expected) in [
-            ("Revision", Some("0123456789ab.dd.7")),
-            ("ChartVersion", Some("7")),
-        ] {
-            let found = build_metadata(&spec(strategy, &["a.yaml"]), (revision, Some("dd")), Some(7));
-            assert_eq!(found.as_deref(), expected);
-        }
-    }
 
     #[test]
     fn invalid_names_and_paths_are_refused() {
