@@ -1,14 +1,18 @@
 //! Local files that are read as a whole.
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::{fs::File, io::Read, path::Path};
 
 use anyhow::{Result, anyhow, ensure};
 
 /// Reads a file of at most `most` bytes. Pipes are bounded, too.
 pub(crate) fn read_bounded(file: &Path, most: u64) -> Result<Vec<u8>> {
+    bounded(File::open(file)?, most)
+}
+
+/// Reads everything, at most `most` bytes.
+pub(crate) fn bounded(source: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut source = File::open(file)?.take(most.saturating_add(1));
-    source.read_to_end(&mut bytes)?;
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length <= most);
     ensure!(is_whole, "the file is larger than {most} bytes");
     Ok(bytes)

@@ -26,14 +26,17 @@ const EXAMPLES: &str = "Examples:
   weir validate -t prod --wait 5m
 
   # Check manifests in files, without a cluster
-  weir validate --offline clusters";
+  weir validate --offline clusters
+
+  # Check what another program prints
+  weir build kustomization apps --path ./apps --dry-run --kustomization-file apps.yaml | weir validate --offline -";
 
 /// Check that all objects of a target exist and are ready, or with --offline manifests in files
 ///
-/// With --offline, no project and no cluster is needed: the objects of Weir's kinds in files, and in the files below directories, are checked by the schemas and
-/// rules of their definitions.
+/// With --offline, no project and no cluster is needed: the objects of Weir's kinds in files, in the files below directories, and in the standard input (-), are
+/// checked by the schemas and rules of their definitions.
 #[derive(Args)]
-#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true, after_help = EXAMPLES)]
+#[command(mut_args = |flag| not_offline(as_by_kluctl(boolean_flag(flag))), args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     input: RenderInputFlags,
@@ -53,7 +56,7 @@ pub(crate) struct ValidateArgs {
     /// Check manifests in files by the schemas of their kinds, without a cluster
     #[arg(long, help_heading = "Offline")]
     offline: bool,
-    /// Files and directories with manifests, for --offline
+    /// Files and directories with manifests, or - for the standard input, for --offline
     #[arg(value_name = "PATH", help_heading = "Offline")]
     paths: Vec<PathBuf>,
 }
@@ -66,9 +69,27 @@ pub(super) fn as_by_kluctl(flag: Arg) -> Arg {
     }
 }
 
+/// Lets the flags of projects and clusters conflict with `--offline`, which needs neither.
+fn not_offline(flag: Arg) -> Arg {
+    const OBEYED: [&str; 7] = [
+        "offline",
+        "paths",
+        "output_format",
+        "debug",
+        "no_color",
+        "_no_update_check",
+        "_use_system_python",
+    ];
+    match OBEYED.contains(&flag.get_id().as_str()) {
+        true => flag,
+        false => flag.conflicts_with("offline"),
+    }
+}
+
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     if args.offline {
-        return offline::validate(&args.paths, &args.input.project.terminal.terminal());
+        let formats = operation::formats(&args.output.output_format);
+        return offline::validate(&args.paths, &formats, &args.input.project.terminal.terminal());
     }
     ensure!(args.paths.is_empty(), "paths of manifests need --offline");
     let session = Session::open(&ProjectOptions {

@@ -88,3 +88,53 @@ fn paths_are_for_offline_alone() {
         stderr(&output)
     );
 }
+
+#[test]
+fn standard_input_is_checked_and_the_result_is_json_or_yaml() {
+    let dir = files(&[("in.yaml", &SOURCE.replace("https://", "http//"))]);
+    for format in ["json", "yaml"] {
+        let input = std::fs::File::open(dir.path().join("in.yaml")).unwrap();
+        let mut command = weir(dir.path(), &format!("validate --offline - -o {format}"));
+        let output = command.stdin(input).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let result = match format {
+            "json" => serde_json::from_str(&text).unwrap(),
+            _ => {
+                let budget = tree::Budget::new(tree::Limits::default());
+                yaml::read::goyaml(&text, &budget).unwrap().value.to_json()
+            }
+        };
+        assert_eq!(
+            (&result["valid"], &result["invalid"], &result["others"]),
+            (&0.into(), &1.into(), &0.into())
+        );
+        let finding = &result["findings"][0];
+        for (field, expected) in [
+            ("file", "stdin"),
+            ("object", "GitRepository/apps/repo"),
+            ("field", "spec.url"),
+        ] {
+            assert_eq!(finding[field], expected, "{text}");
+        }
+        assert_eq!(
+            (&finding["line"], &finding["document"]),
+            (&1.into(), &1.into()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn flags_of_projects_and_clusters_conflict_with_offline() {
+    let dir = files(&[("a.yaml", SOURCE)]);
+    for flag in ["-t prod", "--wait 5m", "--render-output-dir out", "--context x"] {
+        let (code, _, told) = validated(&dir, &format!("a.yaml {flag}"));
+        assert!(
+            code == Some(1) && told.contains("--offline[=<BOOL>]' cannot be used with '--"),
+            "{flag}: {told}"
+        );
+    }
+    let (code, _, told) = validated(&dir, "a.yaml --no-color");
+    assert_eq!(code, Some(0), "{told}");
+}

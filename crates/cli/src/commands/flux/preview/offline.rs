@@ -1,22 +1,24 @@
 //! `weir validate --offline`: checks manifests in files by the schemas and rules of the definitions, without a cluster.
 
 mod definitions;
+mod metadata;
 mod rules;
 mod schema;
 
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
 use tree::Budget;
 use yaml::read::Document;
 
 use crate::{
-    commands::kustomize,
-    files::read_bounded,
-    output,
+    commands::{kustomize, operation},
+    files::{bounded, read_bounded},
+    flags::output::{OutputFormat, OutputTarget},
     terminal::{Terminal, printable},
 };
 use definitions::{Checked, Definitions};
@@ -28,47 +30,99 @@ const DEPTH: usize = 64;
 /// Maximum number of files.
 const FILES: usize = 100_000;
 
-/// The counts of a validation.
-#[derive(Debug, Default)]
-struct Counts {
+/// The path that stands for the standard input.
+const STDIN: &str = "-";
+
+/// The result of a validation.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
     valid: usize,
     invalid: usize,
+    /// Number of objects of other kinds, which were left out.
     others: usize,
+    findings: Vec<Finding>,
 }
 
-/// Validates files, and the files with manifests below directories.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    file: String,
+    /// Line of the document; absent if the file can't be parsed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    /// Number of the document in the file, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<usize>,
+    /// Kind, namespace and name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    /// Path of the field; empty if the message names it, or the whole object is meant.
+    field: String,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        f.write_str(": ")?;
+        if let Some(document) = self.document {
+            write!(f, "document {document}: ")?;
+        }
+        if let Some(object) = &self.object {
+            write!(f, "{object}: ")?;
+        }
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Validates files, the files with manifests below directories, and the standard input, and prints the result in all formats.
 ///
 /// # Errors
 /// If a path can't be read, or anything is invalid.
-pub(crate) fn validate(paths: &[PathBuf], terminal: &Terminal) -> Result<()> {
+pub(crate) fn validate(paths: &[PathBuf], formats: &[OutputTarget], terminal: &Terminal) -> Result<()> {
     ensure!(
         !paths.is_empty(),
-        "--offline needs files or directories with manifests"
+        "--offline needs files or directories with manifests, or - for the standard input"
     );
-    let mut files = Vec::new();
+    let mut definitions = Definitions::embedded();
+    let mut report = Report::default();
     for path in paths {
+        if path.as_os_str() == STDIN {
+            let text = bounded(std::io::stdin().lock(), FILE_BYTES).context("the standard input")?;
+            report.check("stdin", &text, &mut definitions);
+            continue;
+        }
+        let mut files = Vec::new();
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
         match metadata.is_dir() {
             true => manifests(path, DEPTH, &mut files)?,
             false => files.push(path.clone()),
         }
+        for file in &files {
+            let shown = file.display().to_string();
+            let text = read_bounded(file, FILE_BYTES).with_context(|| shown.clone())?;
+            report.check(&shown, &text, &mut definitions);
+        }
     }
-    let mut definitions = Definitions::embedded();
-    let (mut counts, mut lines) = (Counts::default(), Vec::new());
-    for file in &files {
-        check(file, &mut definitions, &mut counts, &mut lines)?;
+    for output in formats {
+        operation::print(output, &report.text(output.format)?)?;
     }
-    let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
-    output::print_all(&lines)?;
     ensure!(
-        counts.invalid == 0,
+        report.invalid == 0,
         "{} of {} objects are invalid",
-        counts.invalid,
-        counts.invalid + counts.valid
+        report.invalid,
+        report.invalid + report.valid
     );
     terminal.success(&format!(
         "{} valid objects, {} of other kinds were left out",
-        counts.valid, counts.others
+        report.valid, report.others
     ));
     Ok(())
 }
@@ -100,39 +154,58 @@ fn has_manifests(file: &Path) -> bool {
     extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
 }
 
-/// Checks the documents of a file, and adds a line for each finding.
-fn check(
-    file: &Path,
-    definitions: &mut Definitions,
-    counts: &mut Counts,
-    lines: &mut Vec<String>,
-) -> Result<()> {
-    let shown = file.display();
-    let text = read_bounded(file, FILE_BYTES).with_context(|| shown.to_string())?;
-    let documents = match yaml::read::goyaml_all(&text, &Budget::new(kustomize::limits())) {
-        Ok(documents) => documents,
-        Err(error) => {
-            counts.invalid += 1;
-            lines.push(format!("{shown}: {error}\n"));
-            return Ok(());
-        }
-    };
-    for (at, Document { value, position }) in documents.into_iter().enumerate() {
-        for object in definitions::items(value.to_json()) {
-            let Some(Checked { name, found }) = definitions.check(object) else {
-                counts.others += 1;
-                continue;
-            };
-            match found.is_empty() {
-                true => counts.valid += 1,
-                false => counts.invalid += 1,
+impl Report {
+    /// Checks the documents of a file.
+    fn check(&mut self, file: &str, text: &[u8], definitions: &mut Definitions) {
+        let documents = match yaml::read::goyaml_all(text, &Budget::new(kustomize::limits())) {
+            Ok(documents) => documents,
+            Err(error) => {
+                self.invalid += 1;
+                self.findings.push(Finding {
+                    file: file.to_owned(),
+                    line: None,
+                    document: None,
+                    object: None,
+                    field: String::new(),
+                    message: error.to_string(),
+                });
+                return;
             }
-            let line = position.line;
-            let found = found
-                .iter()
-                .map(|one| format!("{shown}:{line}: document {}: {name}: {one}\n", at + 1));
-            lines.extend(found);
+        };
+        for (at, Document { value, position }) in documents.into_iter().enumerate() {
+            for object in definitions::items(value.to_json()) {
+                let Some(Checked { name, found }) = definitions.check(object) else {
+                    self.others += 1;
+                    continue;
+                };
+                match found.is_empty() {
+                    true => self.valid += 1,
+                    false => self.invalid += 1,
+                }
+                let found = found.into_iter().map(|one| Finding {
+                    file: file.to_owned(),
+                    line: Some(position.line),
+                    document: Some(at + 1),
+                    object: Some(name.clone()),
+                    field: one.field,
+                    message: one.message,
+                });
+                self.findings.extend(found);
+            }
         }
     }
-    Ok(())
+
+    fn text(&self, format: OutputFormat) -> Result<String> {
+        let value = || serde_json::to_value(self).map(yaml::Value::from_json);
+        Ok(match format {
+            OutputFormat::Text => {
+                let lines = self.findings.iter();
+                lines
+                    .map(|finding| format!("{}\n", printable(&finding.to_string())))
+                    .collect()
+            }
+            OutputFormat::Yaml => yaml::print::goyaml(&value()?),
+            OutputFormat::Json => operation::json(&value()?),
+        })
+    }
 }

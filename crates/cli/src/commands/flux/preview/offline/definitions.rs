@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value as Json;
 
 use super::{
-    rules,
+    metadata, rules,
     schema::{Invalid, Validator, complete},
 };
 
@@ -65,7 +65,7 @@ impl Definitions {
         };
         let schema = served.pointer("/schema/openAPIV3Schema")?;
         complete(&mut object, schema);
-        let mut found = metadata(&object);
+        let mut found = metadata::check(&object);
         found.extend(self.validator.validate(&object, schema, ""));
         // Values that a schema can't describe.
         if found.is_empty() {
@@ -79,18 +79,6 @@ impl Definitions {
             }
         }
         Some(Checked { name, found })
-    }
-}
-
-/// Checks the name: the API server does, though no schema says it.
-fn metadata(object: &Json) -> Vec<Invalid> {
-    let has = |field: &str| !text(object, &["metadata", field]).is_empty();
-    match has("name") || has("generateName") {
-        true => Vec::new(),
-        false => vec![Invalid {
-            field: "metadata.name".to_owned(),
-            message: "Required value: name or generateName is required".to_owned(),
-        }],
     }
 }
 

@@ -7,15 +7,16 @@ use api::{
     kluctl::{KluctlDeploymentSpec, gitops},
     kustomize::KustomizationSpec,
     notification::{AlertSpec, ProviderSpec, ReceiverSpec},
-    source::{GitRepositorySpec, HelmChartSpec, OCIRepositorySpec},
+    source::{BucketSpec, GitRepositorySpec, HelmChartSpec, HelmRepositorySpec, OCIRepositorySpec},
 };
 use artifact::pack;
 use cel::{Program, Scope};
-use git::Selector;
+use engine::specs;
 use go::regexp::Regexp;
 use kustomization::check;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use source_specs::{bucket, git_repository, helm_chart, helm_repository, oci_repository};
 use versions::Constraint;
 
 use super::schema::Invalid;
@@ -28,6 +29,8 @@ pub(super) fn check(group: &str, kind: &str, spec: &Json) -> Vec<Invalid> {
         (api::group::FLUX_KLUCTL, "KluctlDeployment") => findings.of(spec, Findings::flux_deployment),
         (api::group::GITOPS_KLUCTL, "KluctlDeployment") => findings.of(spec, Findings::gitops_deployment),
         (api::group::SOURCE, "GitRepository") => findings.of(spec, Findings::git_repository),
+        (api::group::SOURCE, "Bucket") => findings.of(spec, Findings::bucket),
+        (api::group::SOURCE, "HelmRepository") => findings.of(spec, Findings::helm_repository),
         (api::group::SOURCE, "OCIRepository") => findings.of(spec, Findings::oci_repository),
         (api::group::SOURCE, "HelmChart") => findings.of(spec, Findings::helm_chart),
         (api::group::NOTIFICATION, "Alert") => findings.of(spec, Findings::alert),
@@ -121,51 +124,46 @@ impl Findings {
     }
 
     fn flux_deployment(&mut self, spec: &KluctlDeploymentSpec) {
+        self.fault(specs::flux::check(spec));
         self.dependencies(&spec.depends_on);
     }
 
     fn gitops_deployment(&mut self, spec: &gitops::KluctlDeploymentSpec) {
-        let request =
-            engine::specs::gitops::request(spec, tree::TreePath::root(), kluctl::Contexts::default());
+        let source = specs::gitops::source(spec);
+        let request = source.and_then(|source| {
+            let request = specs::gitops::request(spec, source.dir, kluctl::Contexts::default());
+            request.map_err(specs::gitops::InvalidSpec::from)
+        });
         if let Err(error) = request {
             self.add("", &error);
         }
     }
 
+    fn bucket(&mut self, spec: &BucketSpec) {
+        self.fault(bucket::validate(spec));
+        self.ignore(spec.ignore.as_deref());
+    }
+
     fn git_repository(&mut self, spec: &GitRepositorySpec) {
-        let given = spec.reference.clone().unwrap_or_default();
-        let selector = Selector {
-            branch: given.branch,
-            tag: given.tag,
-            semver: given.semver,
-            name: given.name,
-            commit: given.commit,
-        };
-        if let Err(error) = selector.reference() {
-            self.add("spec.ref", &error);
-        }
+        self.fault(git_repository::validate(spec));
         self.ignore(spec.ignore.as_deref());
     }
 
     fn oci_repository(&mut self, spec: &OCIRepositorySpec) {
-        let given = spec.reference.clone().unwrap_or_default();
-        if let Some(range) = given.semver.filter(|range| !range.is_empty()) {
-            self.range("spec.ref.semver", &range);
-        }
-        if let Some(filter) = given.semver_filter.filter(|filter| !filter.is_empty()) {
-            self.pattern("spec.ref.semverFilter", &filter);
-        }
-        let verify = spec.verify.iter();
-        let identities = verify.flat_map(|verify| &verify.match_oidc_identity);
-        for (at, identity) in identities.enumerate() {
-            let field = format!("spec.verify.matchOIDCIdentity[{at}]");
-            self.pattern(&format!("{field}.issuer"), &identity.issuer);
-            self.pattern(&format!("{field}.subject"), &identity.subject);
-        }
+        self.fault(oci_repository::validate(spec));
         self.ignore(spec.ignore.as_deref());
     }
 
+    fn helm_repository(&mut self, spec: &HelmRepositorySpec) {
+        self.fault(match spec.is_oci() {
+            true => helm_repository::supported(spec)
+                .and_then(|()| oci_repository::validate(&helm_repository::registry_spec(spec, "chart"))),
+            false => helm_repository::validate(spec),
+        });
+    }
+
     fn helm_chart(&mut self, spec: &HelmChartSpec) {
+        self.fault(helm_chart::validate(spec));
         // Charts of other sources have one version.
         if spec.source_ref.kind == "HelmRepository" && !spec.version.is_empty() {
             self.range("spec.version", &spec.version);
@@ -314,9 +312,155 @@ mod tests {
         ]
     }
 
+    fn sources() -> Vec<Case> {
+        let git = || json!({ "interval": "5m", "url": "https://example.com/r" });
+        let bucket = || json!({ "interval": "5m", "endpoint": "example.com", "bucketName": "b" });
+        let registry = || json!({ "interval": "5m", "type": "oci", "url": "oci://example.com/charts" });
+        let chart = || json!({ "interval": "5m", "chart": "c", "sourceRef": { "kind": "HelmRepository", "name": "r" } });
+        let sts = json!({ "provider": "aws", "endpoint": "https://sts.eu-west-1.amazonaws.com" });
+        [
+            (
+                "GitRepository",
+                git(),
+                json!({ "interval": "0s" }),
+                "spec.interval: it must be more than nothing",
+            ),
+            (
+                "GitRepository",
+                git(),
+                json!({ "provider": "github" }),
+                "secretRef with github app data must be specified",
+            ),
+            (
+                "GitRepository",
+                git(),
+                json!({ "verify": { "mode": "Tag", "secretRef": { "name": "keys" } } }),
+                "cannot verify tag object's signature",
+            ),
+            (
+                "Bucket",
+                bucket(),
+                json!({ "bucketName": "a/b" }),
+                "spec.bucketName: ",
+            ),
+            (
+                "Bucket",
+                bucket(),
+                json!({ "sts": sts }),
+                "STS provider 'aws' is not supported",
+            ),
+            (
+                "Bucket",
+                bucket(),
+                json!({ "ignore": "a".repeat(10_000) }),
+                "spec.ignore: a rule is longer than",
+            ),
+            (
+                "HelmRepository",
+                git(),
+                json!({ "url": "oci://example.com/r" }),
+                "invalid Helm repository URL: ",
+            ),
+            (
+                "HelmRepository",
+                registry(),
+                json!({ "url": "https://example.com/r" }),
+                "URL validation failed for ",
+            ),
+            (
+                "HelmRepository",
+                registry(),
+                json!({ "accessFrom": { "namespaceSelectors": [] } }),
+                "spec.accessFrom: ",
+            ),
+            (
+                "OCIRepository",
+                registry(),
+                json!({ "url": "oci://example.com/r:v1" }),
+                "URL validation failed for ",
+            ),
+            (
+                "HelmChart",
+                chart(),
+                json!({ "chart": "Shop" }),
+                "invalid chart reference: invalid chart name 'Shop'",
+            ),
+            (
+                "HelmChart",
+                chart(),
+                json!({ "reconcileStrategy": "Always" }),
+                "spec.reconcileStrategy: ",
+            ),
+        ]
+        .map(|(kind, valid, change, expected)| (api::group::SOURCE, kind, valid, change, expected))
+        .to_vec()
+    }
+
+    fn deployments() -> Vec<Case> {
+        let flux = || json!({ "interval": "5m", "sourceRef": { "kind": "GitRepository", "name": "r" } });
+        let gitops = || json!({ "interval": "5m", "source": { "git": { "url": "https://example.com/r" } } });
+        [
+            (
+                api::group::FLUX_KLUCTL,
+                flux(),
+                json!({ "path": "../other" }),
+                "spec.path: ",
+            ),
+            (
+                api::group::FLUX_KLUCTL,
+                flux(),
+                json!({ "deployMode": "some" }),
+                "spec.deployMode: ",
+            ),
+            (
+                api::group::FLUX_KLUCTL,
+                flux(),
+                json!({ "timeout": "1ms" }),
+                "spec.timeout: 1ms: must be at least 1s",
+            ),
+            (
+                api::group::FLUX_KLUCTL,
+                flux(),
+                json!({ "helmCredentials": [{ "secretRef": { "name": "../a" } }] }),
+                "spec.helmCredentials[0].secretRef.name: \"../a\": is not a valid object name",
+            ),
+            (
+                api::group::GITOPS_KLUCTL,
+                gitops(),
+                json!({ "source": {} }),
+                "missing source spec",
+            ),
+            (
+                api::group::GITOPS_KLUCTL,
+                gitops(),
+                json!({ "deployMode": "some" }),
+                "deployMode 'some' not supported",
+            ),
+            (
+                api::group::GITOPS_KLUCTL,
+                gitops(),
+                json!({ "source": { "oci": { "url": "https://example.com/r" } } }),
+                "unsupported scheme https, must be oci://",
+            ),
+            (
+                api::group::GITOPS_KLUCTL,
+                gitops(),
+                json!({ "images": [{ "resultImage": "a" }] }),
+                "spec.images: ",
+            ),
+        ]
+        .map(|(group, valid, change, expected)| (group, "KluctlDeployment", valid, change, expected))
+        .to_vec()
+    }
+
     #[test]
     fn values_that_a_schema_lets_through_are_found() {
-        for (group, kind, valid, change, expected) in kustomizations().into_iter().chain(others()) {
+        let cases = kustomizations()
+            .into_iter()
+            .chain(deployments())
+            .chain(sources())
+            .chain(others());
+        for (group, kind, valid, change, expected) in cases {
             assert!(check(group, kind, &valid).is_empty(), "{kind}");
             let mut invalid = valid;
             for (field, value) in change.as_object().unwrap() {
