@@ -1,12 +1,13 @@
 //! Objects that are applied, changed, pruned and corrected.
 
 use anyhow::Result;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    ResourceExt as _,
-    api::{Patch, PatchParams},
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
-use testkit::{eventually, wait_for};
+use testkit::{eventually, wait_for, wait_gone};
 
 use crate::fixture::{Fixture, TIMEOUT, condition, grant, ids, map, status};
 
@@ -153,9 +154,50 @@ async fn annotations_exempt_objects() -> Result<()> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
     );
+    // An applied object that is exempt later is left as it is, and stays when its file or its Kustomization goes.
+    let exempt = |name: &str| {
+        (
+            if name == "late" { "late.yaml" } else { "later.yaml" },
+            annotated(name, "ssa", "Ignore", "3"),
+        )
+    };
+    let late = [
+        files("2").to_vec(),
+        vec![("late.yaml", map("late", "2")), ("later.yaml", map("later", "2"))],
+    ];
+    let third = fixture.offer("shop", &late.concat()).await?;
+    fixture.applied("shop", &third).await?;
+    let now_exempt = [files("2").to_vec(), vec![exempt("late"), exempt("later")]];
+    let fourth = fixture.offer("shop", &now_exempt.concat()).await?;
+    fixture.applied("shop", &fourth).await?;
+    let annotate = Patch::Merge(
+        json!({ "metadata": { "annotations": { "kustomize.toolkit.fluxcd.io/ssa": "Ignore" } } }),
+    );
+    for name in ["late", "later"] {
+        fixture
+            .maps()
+            .patch(name, &PatchParams::default(), &annotate)
+            .await?;
+    }
+    let [_, stays, never, plain] = files("2");
+    let fifth = fixture
+        .offer("shop", &[stays, never, plain, exempt("later")])
+        .await?;
+    fixture.applied("shop", &fifth).await?;
+    let values = fixture.values("shop").await?;
+    let expected = [("late", "2"), ("later", "2"), ("plain", "2"), ("stays", "2")];
+    assert_eq!(
+        values,
+        expected
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    );
+    let sixth = fixture.offer("shop", &now_exempt.concat()).await?;
+    fixture.applied("shop", &sixth).await?;
+    assert!(fixture.values("shop").await?.contains_key("once"));
     fixture.remove("shop").await?;
     let values = fixture.values("shop").await?;
-    assert_eq!(values.into_keys().collect::<Vec<_>>(), ["stays"]);
+    assert_eq!(values.into_keys().collect::<Vec<_>>(), ["late", "later", "stays"]);
     let skipped = format!("ConfigMap/{}/stays skipped", fixture.namespace);
     let event = fixture.told("shop", &skipped).await?.message.unwrap_or_default();
     assert!(event.contains("/plain deleted\n"), "{event}");
@@ -195,7 +237,8 @@ async fn objects_that_moved_to_another_owner_stay() -> Result<()> {
     Ok(())
 }
 
-/// A05: a definition, its namespace and an object of the new kind are applied in one pass.
+/// A05, A43: a definition, its namespace and an object of the new kind are applied in one pass. Other objects of the kind are, too, until the
+/// definition is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_are_applied_before_their_objects() -> Result<()> {
     let fixture = Fixture::new("staged", &[]).await?;
@@ -236,6 +279,25 @@ async fn definitions_are_applied_before_their_objects() -> Result<()> {
             format!("{namespace}_a_{group}_Thing"),
         ]
     );
+    let other = |value: &str| {
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Thing", "value": value,
+            "metadata": { "name": "b", "namespace": namespace },
+        })
+        .to_string()
+    };
+    let revision = fixture.offer("cart", &[("b.yaml", other("1"))]).await?;
+    fixture.deploy_unbound("cart").await?;
+    fixture.applied("cart", &revision).await?;
+    fixture.edit("shop", json!({ "suspend": true })).await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
+    let name = format!("things.{group}");
+    definitions.delete(&name, &DeleteParams::default()).await?;
+    wait_gone(&definitions, &name, TIMEOUT).await?;
+    fixture.offer("cart", &[("b.yaml", other("2"))]).await?;
+    let failed = fixture.ready("cart", "False", "ReconciliationFailed").await?;
+    let message = condition(&failed, "Ready")["message"].to_string();
+    assert!(message.contains("no matches for kind"), "{message}");
     Ok(())
 }
 
@@ -413,6 +475,14 @@ async fn sources_of_all_kinds_are_applied() -> Result<()> {
         let source = json!({ "sourceRef": { "kind": kind, "name": name } });
         fixture.deploy(&name, source).await?;
         fixture.applied(&name, &revision).await?;
+        // A new revision is applied at once.
+        let files = [("a.yaml", map(&name, "2"))];
+        let revision = fixture.offer_of(kind, &name, &files).await?;
+        fixture.applied(&name, &revision).await?;
+        assert_eq!(
+            fixture.values(&name).await?,
+            [(name.clone(), "2".to_owned())].into()
+        );
     }
     eventually("the objects", TIMEOUT, || async {
         anyhow::ensure!(fixture.maps().get_opt("bucket").await?.is_some());

@@ -9,6 +9,8 @@ use serde_json::json;
 use crate::fixture::{Fixture, map};
 
 const AGE_KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
+/// A key that decrypts nothing.
+const OTHER_AGE_KEY: &str = "AGE-SECRET-KEY-1QYPQXPQ9QCRSSZG2PVXQ6RS0ZQG3YYC5Z5TPWXQERGD3C8G7RUSQGPQYEE";
 const AGE_FILE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 
 /// A33, A34, A35 in part.
@@ -43,6 +45,12 @@ async fn spec_changes_the_built_objects() -> Result<()> {
         ),
         ("x", "yes")
     );
+    let other = json!({ "commonMetadata": { "labels": { "team": "cart" }, "annotations": null } });
+    fixture.edit("shop", other).await?;
+    fixture.applied("shop", &revision).await?;
+    let map = fixture.maps().get("new-a-end").await?;
+    assert_eq!(map.labels()["team"], "cart");
+    assert!(!map.annotations().contains_key("note"));
     // Metadata that leaves the spec is removed.
     fixture.edit("shop", json!({ "commonMetadata": null })).await?;
     fixture.applied("shop", &revision).await?;
@@ -116,7 +124,8 @@ async fn variables_are_substituted() -> Result<()> {
     Ok(())
 }
 
-/// A07 in part, A09: values of Secrets and files of generators are decrypted, with the key of the Secret or of the controller.
+/// A07 in part, A08, A09: values of Secrets and files of generators are decrypted, with the key of the Secret or of the controller. The same
+/// files again change nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_decrypted() -> Result<()> {
     let fixture = Fixture::new("decryption", &["--sops-age-secret=global"]).await?;
@@ -159,6 +168,34 @@ async fn secrets_are_decrypted() -> Result<()> {
             assert!(content.ends_with(b"password: hunter2\n"), "{name} {secret}");
         }
     }
+    let versions = async || -> Result<Vec<Option<String>>> {
+        let (plain, made) = tokio::try_join!(secrets.get("own-plain"), secrets.get("own-made"))?;
+        Ok(vec![plain.resource_version(), made.resource_version()])
+    };
+    let before = versions().await?;
+    let again = fixture.offer("own", &files).await?;
+    fixture.applied("own", &again).await?;
+    assert_eq!(versions().await?, before);
+    // The key of the controller would decrypt the files, but the object names another one.
+    let other = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "keys", "namespace": fixture.namespace },
+        "stringData": { "a.agekey": OTHER_AGE_KEY },
+    });
+    fixture.plane.apply(other).await?;
+    let changed: Vec<_> = files
+        .iter()
+        .cloned()
+        .chain([("note.txt", "changed".to_owned())])
+        .collect();
+    fixture.offer("own", &changed).await?;
+    let failed = fixture.ready("own", "False", "BuildFailed").await?;
+    let message = crate::fixture::condition(&failed, "Ready")["message"].to_string();
+    assert!(message.contains("decrypt"), "{message}");
+    let told = crate::fixture::messages(&fixture, "own").await?;
+    assert!(
+        !told.iter().any(|message| message.contains("configured")),
+        "{told:?}"
+    );
     let missing = json!({ "decryption": { "provider": "sops", "secretRef": { "name": "no-keys" } } });
     fixture.edit("own", missing).await?;
     let failed = fixture.ready("own", "False", "BuildFailed").await?;

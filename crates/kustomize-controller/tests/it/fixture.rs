@@ -271,6 +271,15 @@ impl Fixture {
     }
 }
 
+/// Returns the messages of the Events of a Kustomization so far.
+pub(crate) async fn messages(fixture: &Fixture, name: &str) -> Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(fixture.client.clone(), &fixture.namespace);
+    let list = events.list(&ListParams::default()).await?;
+    let of_object = |event: &Event| event.involved_object.name.as_deref() == Some(name);
+    let messages = list.into_iter().filter(of_object);
+    Ok(messages.filter_map(|event| event.message).collect())
+}
+
 pub(crate) fn status(object: &Kustomization) -> KustomizationStatus {
     object.status.clone().unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! Health checks.
 
 use anyhow::Result;
+use api::kustomize::Kustomization;
 use kube::{
     Api,
     api::{DynamicObject, Patch, PatchParams},
@@ -65,6 +66,66 @@ async fn objects_are_waited_for() -> Result<()> {
     let applied = fixture.applied("shop", &revision).await?;
     assert_eq!(condition(&applied, "Healthy")["reason"], "Succeeded");
     fixture.told("shop", "Health check passed in ").await?;
+    fixture.told("shop", "health check failed after ").await?;
+    let entry = |object: &Kustomization, at: usize| {
+        let history = serde_json::to_value(status(object).history).unwrap();
+        let field = |name: &str| history[at][name].clone();
+        (field("lastReconciledStatus"), field("totalReconciliations"))
+    };
+    assert_eq!(entry(&applied, 0), (json!("ReconciliationSucceeded"), json!(1)));
+    assert_eq!(entry(&applied, 1).0, "HealthCheckFailed");
+    // The same manifests in a new revision count for the same entry, others begin one.
+    let files = [("a.yaml", repository("checked"))];
+    let again = fixture.offer("shop", &files).await?;
+    let applied = fixture.applied("shop", &again).await?;
+    assert_eq!(entry(&applied, 0), (json!("ReconciliationSucceeded"), json!(2)));
+    let [file] = files;
+    let more = fixture
+        .offer("shop", &[file, ("b.yaml", crate::fixture::map("b", "1"))])
+        .await?;
+    let applied = fixture.applied("shop", &more).await?;
+    assert_eq!(entry(&applied, 0), (json!("ReconciliationSucceeded"), json!(1)));
+    assert_eq!(entry(&applied, 1), (json!("ReconciliationSucceeded"), json!(2)));
+    Ok(())
+}
+
+/// A45: expressions for a group decide about all of its kinds.
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_of_a_group_are_checked_by_its_expressions() -> Result<()> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let fixture = Fixture::new("group", &[]).await?;
+    let object = |kind: &str, state: &str| {
+        let mut object = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind,
+            "metadata": { "name": "checked", "annotations": { "state": state } },
+        });
+        if kind == "RoleBinding" {
+            object["roleRef"] = json!({ "apiGroup": GROUP, "kind": "Role", "name": "checked" });
+        }
+        object.to_string()
+    };
+    let files = |state| {
+        [
+            ("a.yaml", object("Role", "good")),
+            ("b.yaml", object("RoleBinding", state)),
+        ]
+    };
+    let first = fixture.offer("shop", &files("good")).await?;
+    let expressions = json!([{
+        "apiVersion": format!("{GROUP}/v1"),
+        "current": "metadata.annotations.state == 'good'", "failed": "metadata.annotations.state == 'bad'",
+    }]);
+    fixture
+        .deploy("shop", json!({ "wait": true, "healthCheckExprs": expressions }))
+        .await?;
+    fixture.applied("shop", &first).await?;
+    fixture.offer("shop", &files("bad")).await?;
+    let failed = fixture.ready("shop", "False", "HealthCheckFailed").await?;
+    let message = condition(&failed, "Ready")["message"].to_string();
+    assert!(
+        message.contains("RoleBinding/") && !message.contains("Role/"),
+        "{message}"
+    );
     Ok(())
 }
 

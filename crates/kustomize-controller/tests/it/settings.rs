@@ -166,3 +166,56 @@ async fn clusters_of_a_config_map_are_deployed_to_with_tokens() -> Result<()> {
     );
     Ok(())
 }
+
+/// A31: kinds of a stage of their own are applied before the others, whose account gets its rights by them.
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_of_a_custom_stage_are_applied_first() -> Result<()> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let stage = format!("--custom-apply-stage-kinds={GROUP}/Role,{GROUP}/RoleBinding");
+    let fixture = Fixture::new("stages", &[&stage]).await?;
+    let object = |kind: &str, name: &str, fields: serde_json::Value| {
+        let mut object = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind,
+            "metadata": { "name": name, "namespace": fixture.namespace },
+        });
+        for (field, value) in fields.as_object().unwrap() {
+            object[field] = value.clone();
+        }
+        object
+    };
+    let bound = |role: &str| {
+        json!({
+            "roleRef": { "apiGroup": GROUP, "kind": "Role", "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "name": "tenant", "namespace": fixture.namespace }],
+        })
+    };
+    let rules = |group: &str, resources: &[&str]| json!({ "rules": [{ "apiGroups": [group], "resources": resources, "verbs": ["*"] }] });
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "tenant", "namespace": fixture.namespace },
+    });
+    for object in [
+        account,
+        object("Role", "rights", rules(GROUP, &["roles", "rolebindings"])),
+        object("RoleBinding", "rights", bound("rights")),
+    ] {
+        fixture.plane.apply(object).await?;
+    }
+    let files = [
+        ("a.yaml", map("a", "1")),
+        (
+            "b.yaml",
+            object("Role", "maps", rules("", &["configmaps"])).to_string(),
+        ),
+        ("c.yaml", object("RoleBinding", "maps", bound("maps")).to_string()),
+    ];
+    let revision = fixture.offer("shop", &files).await?;
+    fixture
+        .deploy("shop", json!({ "serviceAccountName": "tenant" }))
+        .await?;
+    fixture.applied("shop", &revision).await?;
+    assert_eq!(
+        fixture.values("shop").await?,
+        [("a".to_owned(), "1".to_owned())].into()
+    );
+    Ok(())
+}
