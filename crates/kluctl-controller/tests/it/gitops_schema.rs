@@ -7,32 +7,34 @@ use serde_json::Value;
 
 /// Tests of the schema that are next to the code.
 const SPEC: &str = "src/kinds/gitops_kluctl_deployment/spec.rs";
+const PROJECT: &str = "../engine/src/specs/gitops/project.rs";
 /// Tests, with the fields of which they show the effect.
 type Tests = &'static [(&'static str, &'static [&'static str])];
 
 /// Files with tests.
 const SHOWN: &[(&str, Tests)] = &[
     (
+        PROJECT,
+        &[(
+            "invalid_specs_are_refused_in_the_words_of_the_original",
+            &["source.secretRef", "source.credentials", "helmCredentials"],
+        )],
+    ),
+    (
         SPEC,
-        &[
-            (
-                "invalid_specs_are_refused_in_the_words_of_the_original",
-                &["source.secretRef", "source.credentials", "helmCredentials"],
-            ),
-            (
-                "informational_fields_of_images_change_nothing",
-                &[
-                    "images.deployedImage",
-                    "images.deployTags",
-                    "images.deploymentDir",
-                    "images.object.group",
-                    "images.object.version",
-                    "images.object.kind",
-                    "images.object.name",
-                    "images.object.namespace",
-                ],
-            ),
-        ],
+        &[(
+            "informational_fields_of_images_change_nothing",
+            &[
+                "images.deployedImage",
+                "images.deployTags",
+                "images.deploymentDir",
+                "images.object.group",
+                "images.object.version",
+                "images.object.kind",
+                "images.object.name",
+                "images.object.namespace",
+            ],
+        )],
     ),
     (
         "tests/it/gitops_options.rs",

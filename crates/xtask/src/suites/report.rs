@@ -174,7 +174,9 @@ fn failures(outcomes: &[Outcome]) -> BTreeMap<String, Failure<'_>> {
 
 /// Returns the first lines of the last panic or error of a test, without its backtrace.
 fn excerpt(output: &str) -> Vec<&str> {
-    let message = output.split("\nstack backtrace:").next().unwrap_or_default();
+    let ends = ["\nstack backtrace:", "\nStack backtrace:"].iter();
+    let end = ends.filter_map(|marker| output.find(marker)).min();
+    let message = end.and_then(|end| output.get(..end)).unwrap_or(output);
     let start = ["\nthread '", "\nError: "]
         .iter()
         .filter_map(|marker| message.rfind(marker));
@@ -275,7 +277,8 @@ mod tests {
             excerpt(output),
             ["thread 'a' (1) panicked at b.rs:1:2:", "left: 1", "right: 2"]
         );
-        assert_eq!(excerpt("log\nError: no\n\nCaused by:\n    x\n").len(), 3);
+        let error = "log\nError: no\n\nCaused by:\n    x\n\nStack backtrace:\n   0: a\n";
+        assert_eq!(excerpt(error).len(), 3);
         let long = "line\n".repeat(100);
         assert_eq!(excerpt(&long).len(), EXCERPT);
     }
