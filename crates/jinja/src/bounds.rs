@@ -278,6 +278,15 @@ fn products_of_arguments_are_counted_or_avoided() {
 }
 
 #[test]
+fn parts_of_attribute_paths_are_counted_for_each_item() {
+    let vars = variables();
+    let template = "{{ range(10) | map(attribute='a.' * 1000, default='b') | list | length }}";
+    let (taken, rendered) = steps(template, &vars, &Budget::default());
+    assert_eq!(rendered.unwrap(), "10");
+    assert!(taken >= 10_000, "{taken}");
+}
+
+#[test]
 fn integers_have_the_digits_of_python() {
     let vars = variables();
     let digits = "9".repeat(4300);

@@ -3,9 +3,13 @@
 use crate::{
     eval::{attr, context::Cx},
     exc::R,
+    rt::{ENTRY, Rt},
     text,
     value::{Str, Value},
 };
+
+/// Steps of the lookup of one part of a path, which takes longer than reading a few bytes.
+const LOOKUP: u64 = 16;
 
 /// Gets a part of each item.
 #[derive(Debug, Clone)]
@@ -17,23 +21,29 @@ pub(crate) struct Getter {
 }
 
 impl Getter {
-    /// Parses a path; none means the item itself.
-    pub(crate) fn new(path: &Value, default: Option<Value>, folds: bool) -> Self {
+    /// Parses a path, and counts its parts; none means the item itself.
+    pub(crate) fn new(rt: &Rt, path: &Value, default: Option<Value>, folds: bool) -> R<Self> {
         let parts = match path {
             Value::None | Value::Missing => Vec::new(),
-            Value::Str(path) | Value::Markup(path) => path.split('.').map(part).collect(),
+            Value::Str(path) | Value::Markup(path) => {
+                let dots = path.bytes().filter(|byte| *byte == b'.').count();
+                rt.step(path.len() as u64 / 64 + dots as u64)?;
+                rt.alloc(dots.saturating_mul(ENTRY))?;
+                path.split('.').map(part).collect()
+            }
             other => vec![other.clone()],
         };
-        Self {
+        Ok(Self {
             parts,
             default,
             folds,
-        }
+        })
     }
 
     pub(crate) fn get(&self, cx: &Cx<'_>, item: &Value) -> R<Value> {
         let mut found = item.clone();
         for part in &self.parts {
+            cx.rt.step(LOOKUP)?;
             found = attr::item(cx.rt, &found, part)?;
             if let (true, Some(default)) = (found.is_undefined(), &self.default) {
                 found = default.clone();
@@ -64,14 +74,14 @@ fn part(part: &str) -> Value {
 }
 
 /// Parses paths separated by commas.
-pub(crate) fn several(path: &Value, folds: bool) -> Vec<Getter> {
+pub(crate) fn several(rt: &Rt, path: &Value, folds: bool) -> R<Vec<Getter>> {
     match path {
         Value::Str(paths) | Value::Markup(paths) => {
             let paths = paths.split(',');
             paths
-                .map(|path| Getter::new(&Value::str(path), None, folds))
+                .map(|path| Getter::new(rt, &Value::str(path), None, folds))
                 .collect()
         }
-        other => vec![Getter::new(other, None, folds)],
+        other => Ok(vec![Getter::new(rt, other, None, folds)?]),
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn join(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         None => "".into(),
     };
     let path = args.value(1);
-    let getter = Getter::new(&path, None, false);
+    let getter = Getter::new(rt, &path, None, false)?;
     let mut items = iter::of(&value)?;
     let mut out = String::new();
     let mut first = true;

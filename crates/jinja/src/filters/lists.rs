@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) fn sum(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_sum", ["attribute", "start"], 0)?;
-    let getter = Getter::new(&args.value(0), None, false);
+    let getter = Getter::new(cx.rt, &args.value(0), None, false)?;
     let mut total = args.get(1).cloned().unwrap_or(Value::Int(0));
     if total.as_str().is_some() {
         return type_error("sum() can't sum strings [use ''.join(seq) instead]");

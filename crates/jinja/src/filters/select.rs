@@ -58,10 +58,11 @@ pub(super) fn map(cx: &Cx<'_>, value: Value, mut args: Args) -> R<Value> {
             );
         }
         let getter = Getter::new(
+            cx.rt,
             &attribute,
             default.filter(|default| !matches!(default, Value::None)),
             false,
-        );
+        )?;
         return lazily(cx, "sync_do_map", &value, move |cx, item| {
             getter.get(cx, &item).map(Some)
         });
@@ -128,7 +129,7 @@ fn choose(
         return type_error("unexpected keyword argument");
     }
     let chooser = Rc::new(Chooser {
-        getter: Getter::new(&path, None, false),
+        getter: Getter::new(cx.rt, &path, None, false)?,
         test,
         args,
         wanted,

@@ -39,7 +39,7 @@ fn keyed(cx: &Cx<'_>, items: Vec<Value>, getters: &[Getter]) -> R<Vec<(Value, Va
 pub(super) fn sort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_sort", ["reverse", "case_sensitive", "attribute"], 0)?;
     let folds = !args.flag(1, false)?;
-    let getters = attributes::several(&args.value(2), folds);
+    let getters = attributes::several(cx.rt, &args.value(2), folds)?;
     let items = iter::collect(cx.rt, &value)?;
     let keyed = keyed(cx, items, &getters)?;
     let reverse = args.flag(0, false)?;
@@ -69,7 +69,7 @@ pub(super) fn dictsort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .into_iter()
         .map(|(key, value)| Value::tuple(vec![key, value]))
         .collect();
-    let getter = Getter::new(&Value::Int(index), None, !args.flag(0, false)?);
+    let getter = Getter::new(cx.rt, &Value::Int(index), None, !args.flag(0, false)?)?;
     let keyed = keyed(cx, pairs, &[getter])?;
     cx.rt.list(sort_keyed(cx.rt, keyed, args.flag(2, false)?)?)
 }
@@ -81,8 +81,8 @@ pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .get(1)
         .filter(|default| !matches!(default, Value::None))
         .cloned();
-    let getter = Getter::new(&args.value(0), default.clone(), folds);
-    let name_getter = Getter::new(&args.value(0), default, false);
+    let getter = Getter::new(cx.rt, &args.value(0), default.clone(), folds)?;
+    let name_getter = Getter::new(cx.rt, &args.value(0), default, false)?;
     let items = iter::collect(cx.rt, &value)?;
     let keyed = keyed(cx, items, std::slice::from_ref(&getter))?;
     let sorted = sort_by(cx.rt, keyed, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))?;
@@ -110,7 +110,7 @@ pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("sync_do_unique", ["case_sensitive", "attribute"], 0)?;
-    let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);
+    let getter = Getter::new(cx.rt, &args.value(1), None, !args.flag(0, false)?)?;
     let items = match iter::of(&value) {
         Ok(items) => items,
         Err(_) => return super::lists::failing(cx, "sync_do_unique", value),
@@ -127,7 +127,7 @@ pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn extreme(cx: &Cx<'_>, value: Value, args: Args, largest: bool) -> R<Value> {
     let args = args.bind("_min_or_max", ["case_sensitive", "attribute"], 0)?;
-    let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);
+    let getter = Getter::new(cx.rt, &args.value(1), None, !args.flag(0, false)?)?;
     let mut items = iter::of(&value)?;
     let Some(mut best) = items.next(cx.rt)? else {
         return Ok(Value::hint("No aggregated item, sequence was empty."));

@@ -1,5 +1,7 @@
 //! The attributes of values: the names of their methods, and their data attributes.
 
+use std::{collections::HashSet, sync::LazyLock};
+
 use super::{Object, Value, object::ViewKind};
 
 const TEXT: &[&str] = &[
@@ -185,7 +187,6 @@ const CYCLER: &[&str] = &["next", "reset", "__next__"];
 
 const VIEW: &[&str] = &["isdisjoint", "__len__"];
 
-#[cfg(test)]
 const LIBRARY: &[&str] = &[
     "now",
     "utcnow",
@@ -198,14 +199,20 @@ const LIBRARY: &[&str] = &[
 ];
 
 /// The names of all methods.
-#[cfg(test)]
 pub(crate) const ALL: &[&[&str]] = &[
     TEXT, LIST, TUPLE, DICT, INT, FLOAT, BYTES, MARKUP, DATE, DATE_TIME, DELTA, TIME, HOLDING, JOINED,
     CHANGED, PRINTED, EQUAL, NUMBER, ORDERED, RANGE, ITERATOR, GENERATOR, CYCLER, VIEW, LIBRARY,
 ];
 
+static NAMES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| ALL.iter().copied().flatten().copied().collect());
+
 /// Finds a method of a value by its name.
 pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
+    // Most names are keys and no methods: one lookup is cheaper than comparing them with all methods of a string.
+    if !matches!(value, Value::Object(_)) && !NAMES.contains(name) {
+        return None;
+    }
     let search = |names: &'static [&'static str]| names.iter().copied().find(|known| *known == name);
     let among = |groups: &[&'static [&'static str]]| groups.iter().find_map(|names| search(names));
     match value {
