@@ -6,6 +6,10 @@ use api::{
     Event,
     notification::{Alert, AlertSpec, Provider, ReceiverSpec},
 };
+use notification_specs::{
+    provider::{self, Takes},
+    receiver,
+};
 use serde_json::json;
 use testkit::fuzz::{self, Random};
 
@@ -13,7 +17,7 @@ use crate::{
     alerts::expressions::{self, broken_expression},
     event::{self, Comparison},
     extensions,
-    providers::{self, fixture, interface::Takes, status_id},
+    providers::{self, fixture, status_id},
     receivers,
     served::is_name,
     template,
@@ -137,13 +141,13 @@ fn fuzz_expressions_of_receivers_and_providers_at_the_limits() {
             "oidcProviders": [{"issuerURL": "https://i", "validations": validations}],
         }))
         .unwrap();
-        let _ = receivers::check_expressions(&spec, &go_on);
+        let _ = receiver::check_expressions(&spec, &go_on);
         let provider: Provider = serde_json::from_value(json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider", "metadata": {"name": text},
             "spec": {"type": "github", "address": text, "commitStatusExpr": text},
         }))
         .unwrap();
-        let _ = providers::refused(&provider.spec);
+        let _ = provider::check(&provider.spec);
         let _ = status_id::evaluate(&event("a".repeat(100_000)), &alert("a", 100), &provider);
         let _ = (is_name(&text), runtime::names::is_path_segment(&text));
     });

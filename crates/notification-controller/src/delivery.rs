@@ -152,15 +152,15 @@ impl Dispatcher {
         let Some((provider, kind)) = self.routes.target(alert, &accepted.event) else {
             return;
         };
-        let event = notice.event(&accepted.event, kind.takes);
-        if !event::is_taken(&event, kind.takes) {
+        let event = notice.event(&accepted.event, kind.rules.takes);
+        if !event::is_taken(&event, kind.rules.takes) {
             tracing::debug!(
                 provider = alert.spec.provider_ref.name,
                 "the type of the provider does not take the event"
             );
             return;
         }
-        if let Some(interval) = Extensions::of(alert).digest_for(kind.takes) {
+        if let Some(interval) = Extensions::of(alert).digest_for(kind.rules.takes) {
             let this = Arc::clone(self);
             let send = async move |alert| this.deliver_digest(&alert);
             self.digests.add(alert, interval, &event, &accepted.ticket, send);
@@ -198,7 +198,7 @@ impl Dispatcher {
     fn digest(&self, alert: Arc<Alert>, collected: &Collected) -> Option<Delivery> {
         let event = Arc::new(collected.event(&alert));
         let (provider, kind) = self.routes.target(&alert, &event)?;
-        event::is_taken(&event, kind.takes).then(|| Delivery {
+        event::is_taken(&event, kind.rules.takes).then(|| Delivery {
             alert,
             provider,
             kind,

@@ -5,9 +5,9 @@ mod repetition;
 use std::collections::BTreeMap;
 
 use api::{Event, annotation, commit_metadata, notification::AlertSpec};
+use notification_specs::provider::Takes;
 use sha2::{Digest, Sha256};
 
-use crate::providers::interface::Takes;
 pub(crate) use repetition::Comparison;
 
 /// Metadata of the controller for its peers only.

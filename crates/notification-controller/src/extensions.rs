@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use api::{GoDuration, notification::Alert};
 use kube::ResourceExt as _;
+use notification_specs::provider::Takes;
 
-use crate::{providers::interface::Takes, template};
+use crate::template;
 
 const PREFIX: &str = "weir.io/";
 const RECOVERY: &str = "weir.io/notify-recovery";

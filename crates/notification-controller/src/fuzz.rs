@@ -6,6 +6,7 @@ use api::{
     Event, Secret,
     notification::{Alert, Provider},
 };
+use notification_specs::provider;
 use serde_json::{Value, json};
 use testkit::fuzz::{self, Random};
 
@@ -165,15 +166,23 @@ fn fuzz_events_become_requests() {
             let mut count = 0;
             while let Some(step) = steps.pop_front() {
                 count += 1;
-                assert!(count < 20, "{} never ends", kind.name);
+                assert!(count < 20, "{} never ends", kind.rules.name);
                 let step = match step {
                     Err(error) => {
-                        assert!(!error.to_string().contains("t0k3n"), "{}: {error}", kind.name);
+                        assert!(
+                            !error.to_string().contains("t0k3n"),
+                            "{}: {error}",
+                            kind.rules.name
+                        );
                         continue;
                     }
                     Ok(step) => step,
                 };
-                assert!(!format!("{step:?}").contains("t0k3n"), "{}: {step:?}", kind.name);
+                assert!(
+                    !format!("{step:?}").contains("t0k3n"),
+                    "{}: {step:?}",
+                    kind.rules.name
+                );
                 for step in step {
                     if let Step::Ask(_, next) = step {
                         let mut answer =
@@ -273,7 +282,7 @@ fn fuzz_providers_are_refused_or_known() {
         let Ok(provider) = serde_json::from_value::<Provider>(provider) else {
             return;
         };
-        let fault = providers::refused(&provider.spec);
+        let fault = provider::check(&provider.spec).err();
         assert!(fault.is_some() || providers::find(&provider.spec.type_).is_ok());
     });
 }

@@ -147,7 +147,7 @@ impl Metrics {
             ] {
                 metrics
                     .notifications
-                    .with_label_values(&[kind.name, outcome.label()])
+                    .with_label_values(&[kind.rules.name, outcome.label()])
                     .inc_by(0);
             }
         }

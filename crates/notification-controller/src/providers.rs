@@ -41,11 +41,11 @@ mod wire;
 mod zoom;
 mod zulip;
 
-use api::{Event, Fault, Secret, notification::ProviderSpec};
+use api::{Event, Secret};
 use url::Url;
 
 use crate::error::Error;
-use interface::{Audience, Config, ProviderType, Step};
+use interface::{Config, ProviderType, Step};
 
 pub const ALL: &[ProviderType] = &[
     alertmanager::TYPE,
@@ -118,139 +118,19 @@ fn sample() -> Event {
 /// Fails when the type is not implemented.
 pub fn find(name: &str) -> Result<ProviderType, Error> {
     ALL.iter()
-        .find(|kind| kind.name == name)
+        .find(|kind| kind.rules.name == name)
         .copied()
         .ok_or_else(|| Error::UnsupportedType(name.to_owned()))
 }
 
-/// Returns the tokens of identities that a type uses if its Secret has no credentials.
-#[must_use]
-pub fn audience(kind: &str) -> Option<Audience> {
-    let all = [
-        (azuredevops::TYPE, azuredevops::AUDIENCE),
-        (azureeventhub::TYPE, azureeventhub::AUDIENCE),
-        (googlepubsub::TYPE, googlepubsub::AUDIENCE),
-    ];
-    let found = all.into_iter().find(|(known, _)| known.name == kind);
-    found.map(|(_, audience)| audience)
-}
-
-/// Returns the fault of the first field that is unsupported or invalid. It compiles the expression of the spec: not on an async thread.
-#[must_use]
-pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
-    unsupported(spec).or_else(|| status_id::invalid(spec))
-}
-
-/// Returns the fault of the first field that is unsupported or invalid, apart from its expression.
-pub(crate) fn unsupported(spec: &ProviderSpec) -> Option<Fault> {
-    let Ok(kind) = find(&spec.type_) else {
-        return Some(Fault::stall(
-            api::Reason::UnsupportedField,
-            format!(
-                "spec.type: {} is not supported yet: use one of {}",
-                spec.type_,
-                names()
-            ),
-        ));
-    };
-    if spec.service_account_name.is_some() && audience(kind.name).is_none() {
-        let message = format!(
-            "spec.serviceAccountName: the type {} uses no identity of a cloud: remove the field",
-            kind.name
-        );
-        return Some(Fault::stall(api::Reason::UnsupportedField, message));
-    }
-    status_id::unsupported(spec, kind.takes)
-}
-
-fn names() -> String {
-    ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::{Value, json};
-
     use super::*;
 
-    /// Fields that the controller obeys; `channel` and `username` where the system has them, `interval` by examining
-    /// each change at once; `commitStatusExpr` by the types that set commit statuses.
-    const OBEYED: &[&str] = &[
-        "commitStatusExpr",
-        "type",
-        "address",
-        "channel",
-        "username",
-        "interval",
-        "timeout",
-        "secretRef",
-        "certSecretRef",
-        "proxy",
-        "proxySecretRef",
-        "suspend",
-    ];
-
-    fn sample(schema: &Value) -> Value {
-        match schema["type"].as_str() {
-            Some("object") => json!({"name": "x"}),
-            Some("boolean") => json!(true),
-            _ => json!("x"),
-        }
-    }
-
     #[test]
-    fn each_field_of_the_schema_is_obeyed_or_refused() {
-        let crd = serde_json::to_value(api::crd::provider()).unwrap();
-        for version in crd["spec"]["versions"].as_array().unwrap() {
-            let fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-                .as_object()
-                .unwrap();
-            for (field, schema) in fields {
-                if OBEYED.contains(&field.as_str()) {
-                    continue;
-                }
-                let mut spec = json!({"type": "generic", "address": "https://example.com"});
-                spec[field] = sample(schema);
-                let spec: ProviderSpec = serde_json::from_value(spec).unwrap();
-                let fault =
-                    refused(&spec).unwrap_or_else(|| panic!("spec.{field} is neither obeyed nor refused"));
-                assert!(
-                    fault.message.starts_with(&format!("spec.{field}: ")),
-                    "{}",
-                    fault.message
-                );
-            }
-            let known: BTreeSet<_> = fields.keys().map(String::as_str).collect();
-            for field in OBEYED {
-                assert!(
-                    known.contains(field),
-                    "spec.{field} is not in the schema any more"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn each_type_of_the_schema_is_implemented_or_refused() {
-        let crd = serde_json::to_value(api::crd::provider()).unwrap();
-        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-        let types: Vec<_> = spec["properties"]["type"]["enum"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        assert!(ALL.iter().all(|kind| types.contains(&kind.name)));
-        for name in types {
-            let spec = ProviderSpec {
-                type_: name.to_owned(),
-                ..ProviderSpec::default()
-            };
-            let refused = refused(&spec).is_some_and(|fault| fault.message.starts_with("spec.type: "));
-            assert_eq!(refused, find(name).is_err(), "{name}");
-        }
+    fn each_type_with_rules_is_implemented() {
+        let implemented: Vec<_> = ALL.iter().map(|kind| kind.rules).collect();
+        assert_eq!(implemented, notification_specs::provider::TYPES);
     }
 
     #[test]
@@ -282,7 +162,7 @@ mod tests {
     fn each_type_reports_a_missing_address_or_token() {
         for kind in ALL {
             let nothing = Config::default();
-            assert!(check(kind, &nothing).is_err(), "{}", kind.name);
+            assert!(check(kind, &nothing).is_err(), "{}", kind.rules.name);
         }
     }
 

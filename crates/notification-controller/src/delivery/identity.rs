@@ -15,14 +15,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, ResourceExt as _};
 use limits::{CacheBounds, CredentialCache};
 use net::{AddressPolicy, Proxies, Proxy};
+use notification_specs::provider;
 use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccounts};
 
 use crate::{
     error::Error,
-    providers::{
-        self,
-        interface::{Audience, Config},
-    },
+    providers::{self, interface::Config},
     served::{excerpt, is_name},
 };
 
@@ -77,7 +75,7 @@ impl Identities {
         config: &Config,
         proxy: Option<&Proxy>,
     ) -> Result<Option<(String, Secret<String>)>, Error> {
-        let Some(audience) = providers::audience(&provider.spec.type_) else {
+        let Some(audience) = provider::find(&provider.spec.type_).and_then(|rules| rules.audience) else {
             return Ok(None);
         };
         let named = provider.spec.service_account_name.as_deref();

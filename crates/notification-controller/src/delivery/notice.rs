@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use api::{Event, Time};
+use notification_specs::provider::Takes;
 
-use crate::{event, providers::interface::Takes};
+use crate::event;
 
 #[derive(Debug, Clone)]
 pub(super) enum Notice {

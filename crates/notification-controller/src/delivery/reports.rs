@@ -40,7 +40,7 @@ impl Reports {
     }
 
     pub(super) fn outcome(&self, delivery: &Delivery, outcome: DeliveryOutcome) {
-        self.metrics.notification(delivery.kind.name, outcome);
+        self.metrics.notification(delivery.kind.rules.name, outcome);
     }
 
     pub(super) fn dropped(&self, delivery: &Delivery, why: &Error) {

@@ -47,8 +47,8 @@ impl Restorer {
             return None;
         };
         let (provider, kind) = self.routes.target(&alert, &event)?;
-        let event = journaled.notice.event(&Arc::new(event), kind.takes);
-        event::is_taken(&event, kind.takes).then(|| Delivery {
+        let event = journaled.notice.event(&Arc::new(event), kind.rules.takes);
+        event::is_taken(&event, kind.rules.takes).then(|| Delivery {
             alert,
             provider,
             kind,

@@ -7,6 +7,7 @@ use api::{
     notification::{Alert, Provider, ProviderSpec},
 };
 use kube::ResourceExt as _;
+use notification_specs::provider;
 
 use super::{identity, reports::Reports};
 use crate::{
@@ -33,7 +34,9 @@ impl Routes {
 
     /// Returns the fault of the first field of a Provider that is unsupported or invalid, apart from its expression.
     pub(crate) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
-        providers::unsupported(spec).or_else(|| identity::refused(spec, self.object_identities))
+        provider::check_fields(spec)
+            .err()
+            .or_else(|| identity::refused(spec, self.object_identities))
     }
 
     /// Returns the Provider of an alert for an event, or `None` if there is nothing to deliver.

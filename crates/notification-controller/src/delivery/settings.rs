@@ -6,6 +6,7 @@ use api::{Secret, notification::Provider};
 use http::{HeaderName, HeaderValue, header};
 use kube::ResourceExt as _;
 use net::{Proxy, Roots};
+use notification_specs::provider::Takes;
 use tree::Budget;
 use yaml::Value;
 
@@ -14,7 +15,7 @@ use crate::{
     error::Error,
     providers::{
         self,
-        interface::{AlertName, Config, KEYS, Takes},
+        interface::{AlertName, Config, KEYS},
     },
 };
 
@@ -203,7 +204,7 @@ fn own_tls(provider: &Provider, secret: Option<&ProviderSecret>) -> Result<Tls, 
     let kind = providers::find(&provider.spec.type_)?;
     let secret = secret.filter(|secret| CERTIFICATES.iter().any(|key| secret.has(key)));
     match secret {
-        Some(secret) if kind.takes == Takes::Commits => tls(secret),
+        Some(secret) if kind.rules.takes == Takes::Commits => tls(secret),
         _ => Ok(Tls::default()),
     }
 }

@@ -8,19 +8,13 @@ use api::{
 };
 use kube::ResourceExt;
 use limits::{TenantCache, compute};
+use notification_specs::provider::{self, Takes};
 use parking_lot::Mutex;
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
 use sha2::{Digest as _, Sha256};
 
 use super::outcome;
-use crate::{
-    alerts,
-    delivery::Reports,
-    extensions,
-    providers::{self, interface::Takes},
-    store::Store,
-    template,
-};
+use crate::{alerts, delivery::Reports, extensions, store::Store, template};
 
 /// Delay before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
@@ -60,7 +54,7 @@ impl Alerts {
     fn takes(&self, object: &Alert) -> Option<Takes> {
         let namespace = object.namespace().unwrap_or_default();
         let provider = self.store.provider(&namespace, &object.spec.provider_ref.name)?;
-        providers::find(&provider.spec.type_).ok().map(|kind| kind.takes)
+        provider::find(&provider.spec.type_).map(|rules| rules.takes)
     }
 
     /// Returns a newer state of an Alert, if there is one: a change of annotations requests a pass, whose object may still be the one

@@ -8,13 +8,13 @@ use api::{
 };
 use kube::ResourceExt;
 use limits::compute;
+use notification_specs::provider;
 use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
 use crate::{
     delivery::{Reports, Routes, Sender},
     error::Error,
-    providers::status_id,
 };
 
 /// Interval of ready providers: their Secret may change.
@@ -104,7 +104,7 @@ impl Reconciler for Providers {
 async fn invalid_expression(pass: &Pass<'_, Provider>) -> Option<Fault> {
     pass.object.spec.commit_status_expr.as_ref()?;
     let spec = pass.object.spec.clone();
-    let checked = compute(pass.namespace, move |_| status_id::invalid(&spec));
+    let checked = compute(pass.namespace, move |_| provider::check_expression(&spec).err());
     let unfinished = || {
         let message = "the expression cannot be checked now";
         Some(Fault::retry(Reason::InternalError, message))

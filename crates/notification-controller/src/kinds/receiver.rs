@@ -65,7 +65,7 @@ impl Receivers {
     async fn examine(&self, pass: &Pass<'_, Receiver>) -> Result<String, NoPath> {
         let spec = pass.object.spec.clone();
         let checked = compute(pass.namespace, move |cancelled| {
-            receivers::check_expressions(&spec, cancelled)
+            notification_specs::receiver::check_expressions(&spec, cancelled)
         });
         let failed = || Fault::retry(Reason::InternalError, "the expressions cannot be checked now");
         // Passes of other namespaces go on while this one waits for a thread.
@@ -119,7 +119,7 @@ impl Reconciler for Receivers {
     }
 
     fn validate(&self, object: &Receiver) -> Result<(), Fault> {
-        receivers::validate(object)
+        notification_specs::receiver::check_fields(&object.spec)
     }
 
     fn progressing(&self, object: &Receiver) -> Option<ReceiverStatus> {

@@ -1,10 +1,11 @@
 //! `alertmanager`: an alert that fires, for Prometheus Alertmanager.
 
 use api::Event;
+use notification_specs::provider;
 use serde_json::{Map, Value, json};
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -13,9 +14,8 @@ use crate::error::Error;
 const NO_END: &str = "0001-01-01T00:00:00Z";
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "alertmanager",
+    rules: provider::ALERTMANAGER,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,21 +1,17 @@
 //! `azuredevops`: the status of a commit on Azure DevOps.
 
 use api::{Event, Secret};
-use cloud::{Cloud, azure};
+use cloud::azure;
 use http::header;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
     git::{self, Listed, Repository, States, Status},
-    interface::{Audience, Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
-
-pub(super) const AUDIENCE: Audience = Audience {
-    cloud: Cloud::Azure,
-    scope: azure::DEVOPS_SCOPE,
-};
 
 const STATES: States = States {
     success: "succeeded",
@@ -24,9 +20,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "azuredevops",
+    rules: provider::AZUREDEVOPS,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 
 use api::{Event, Secret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cloud::{Cloud, azure};
+use cloud::azure;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header;
+use notification_specs::provider;
 use sha2::Sha256;
 use url::{Url, form_urlencoded::byte_serialize};
 
 use super::{
     generic,
-    interface::{Audience, Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -29,15 +30,9 @@ const FORM: Error = Error::Config(
     "the address is not a connection string: Endpoint=sb://host/;SharedAccessKeyName=..;SharedAccessKey=..;EntityPath=hub",
 );
 
-pub(super) const AUDIENCE: Audience = Audience {
-    cloud: Cloud::Azure,
-    scope: azure::EVENT_HUBS_SCOPE,
-};
-
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "azureeventhub",
+    rules: provider::AZUREEVENTHUB,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

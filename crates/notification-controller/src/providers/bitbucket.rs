@@ -1,12 +1,13 @@
 //! `bitbucket`: the build status of a commit on Bitbucket Cloud.
 
 use api::{Event, Secret};
+use notification_specs::provider;
 use serde_json::json;
 use url::Url;
 
 use super::{
     git::{self, Listed, Repository, States, Status},
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -19,9 +20,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "bitbucket",
+    rules: provider::BITBUCKET,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,11 +2,12 @@
 
 use api::{Event, Secret};
 use http::{HeaderName, HeaderValue};
+use notification_specs::provider;
 use serde_json::{Value, json};
 
 use super::{
     git::{self, Repository, States, Status},
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -20,9 +21,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "bitbucketserver",
+    rules: provider::BITBUCKETSERVER,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

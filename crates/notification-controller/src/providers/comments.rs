@@ -3,6 +3,7 @@
 
 use api::{Event, Secret};
 use http::Method;
+use notification_specs::provider;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,27 +11,24 @@ use super::{
     gitea,
     github::Hub,
     gitlab,
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const GITHUB: ProviderType = ProviderType {
-    name: "githubpullrequestcomment",
+    rules: provider::GITHUB_COMMENT,
     steps: github,
-    takes: Takes::ChangeRequests,
 };
 
 pub(super) const GITLAB: ProviderType = ProviderType {
-    name: "gitlabmergerequestcomment",
+    rules: provider::GITLAB_COMMENT,
     steps: gitlab,
-    takes: Takes::ChangeRequests,
 };
 
 pub(super) const GITEA: ProviderType = ProviderType {
-    name: "giteapullrequestcomment",
+    rules: provider::GITEA_COMMENT,
     steps: gitea,
-    takes: Takes::ChangeRequests,
 };
 
 /// A comment: the line that marks it, and its whole content.

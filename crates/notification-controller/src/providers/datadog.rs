@@ -2,10 +2,11 @@
 
 use api::{Event, Secret};
 use http::HeaderName;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -13,9 +14,8 @@ use crate::error::Error;
 const KEY: HeaderName = HeaderName::from_static("dd-api-key");
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "datadog",
+    rules: provider::DATADOG,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,18 +1,18 @@
 //! `discord`: Slack's message for a webhook of Discord, which accepts it at the path `/slack`.
 
 use api::{Event, Secret};
+use notification_specs::provider;
 use serde_json::Value;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     slack, wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "discord",
+    rules: provider::DISCORD,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -3,17 +3,17 @@
 use api::Event;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use notification_specs::provider;
 
 use super::{
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "generic",
+    rules: provider::GENERIC,
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
-    takes: Takes::All,
 };
 
 const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");

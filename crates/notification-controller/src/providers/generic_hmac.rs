@@ -3,19 +3,19 @@
 use api::{Event, Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
+use notification_specs::provider;
 use sha2::Sha256;
 
 use super::{
     generic,
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "generic-hmac",
+    rules: provider::GENERIC_HMAC,
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
-    takes: Takes::All,
 };
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");

@@ -2,11 +2,12 @@
 
 use api::{Event, Secret};
 use http::header;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
     git::{self, Listed, Repository, States, Status},
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
@@ -18,9 +19,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "gitea",
+    rules: provider::GITEA,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,12 +2,13 @@
 
 use api::{Event, Secret};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use notification_specs::provider;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::{
     git::{Listed, Repository, States, Status},
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
@@ -21,9 +22,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "github",
+    rules: provider::GITHUB,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

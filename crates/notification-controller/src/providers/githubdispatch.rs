@@ -1,19 +1,19 @@
 //! `githubdispatch`: starts workflows of GitHub Actions by a `repository_dispatch` with the event.
 
 use api::{Event, Secret};
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
     github::Hub,
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "githubdispatch",
+    rules: provider::GITHUBDISPATCH,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,11 +2,12 @@
 
 use api::{Event, Secret};
 use http::HeaderName;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
     git::{self, Listed, Repository, States, Status},
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -19,9 +20,8 @@ const STATES: States = States {
 };
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "gitlab",
+    rules: provider::GITLAB,
     steps,
-    takes: Takes::Commits,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,18 +1,18 @@
 //! `googlechat`: a card in a room of Google Chat.
 
 use api::Event;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "googlechat",
+    rules: provider::GOOGLECHAT,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

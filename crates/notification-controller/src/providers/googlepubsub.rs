@@ -7,27 +7,22 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use cloud::{Cloud, Token, gcp};
 use http::{HeaderValue, header};
+use notification_specs::provider;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::{
     generic,
-    interface::{Audience, Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com/";
 
-pub(super) const AUDIENCE: Audience = Audience {
-    cloud: Cloud::Gcp,
-    scope: gcp::PUBSUB_SCOPE,
-};
-
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "googlepubsub",
+    rules: provider::GOOGLEPUBSUB,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

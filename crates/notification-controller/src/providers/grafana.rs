@@ -1,18 +1,18 @@
 //! `grafana`: an annotation of dashboards, in the format of Graphite.
 
 use api::Event;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "grafana",
+    rules: provider::GRAFANA,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

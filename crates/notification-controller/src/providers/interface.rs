@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use api::{Event, Secret};
 use bytes::Bytes;
-use cloud::Cloud;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use notification_specs::provider::TypeRules;
 use url::Url;
 
 use super::nats::publish::Publish;
@@ -113,31 +113,9 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The events that a type of provider sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// All, including those that only repeat a status without a change.
-    All,
-    /// All except those that only repeat a status.
-    News,
-    /// Events about commits: errors, repeated statuses, and events that name a commit.
-    Commits,
-    /// Events that name a change request.
-    ChangeRequests,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct ProviderType {
-    /// Its value of `spec.type`.
-    pub name: &'static str,
+    pub rules: TypeRules,
     /// Makes the steps of a delivery; none if the type ignores the event. Pure.
     pub steps: fn(&Event, &Config) -> Result<Vec<Step>, Error>,
-    pub takes: Takes,
-}
-
-/// The tokens of a cloud's identities that a type can use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Audience {
-    pub cloud: Cloud,
-    pub scope: &'static str,
 }

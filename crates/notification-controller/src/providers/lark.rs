@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 
 use api::Event;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "lark",
+    rules: provider::LARK,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

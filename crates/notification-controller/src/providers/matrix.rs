@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 use api::{Event, Secret};
 use http::Method;
+use notification_specs::provider;
 use serde_json::json;
 use sha2::Digest as _;
 
 use super::{
     generic,
-    interface::{Config, ProviderType, Request, Step, Takes},
+    interface::{Config, ProviderType, Request, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "matrix",
+    rules: provider::MATRIX,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,10 +1,11 @@
 //! `msteams`: a card for Microsoft Teams, in the format of the old connectors, or an adaptive card for workflows.
 
 use api::Event;
+use notification_specs::provider;
 use serde_json::{Value, json};
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -13,9 +14,8 @@ use crate::error::Error;
 const CONNECTORS: &str = ".webhook.office.com";
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "msteams",
+    rules: provider::MSTEAMS,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

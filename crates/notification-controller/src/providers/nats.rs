@@ -5,12 +5,13 @@
 pub mod publish;
 
 use api::{Event, Secret};
+use notification_specs::provider;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{
     generic,
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
 };
 use crate::error::Error;
 use publish::{BAD_SEED, Login, Publish};
@@ -18,9 +19,8 @@ use publish::{BAD_SEED, Login, Publish};
 const SERVERS: usize = 8;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "nats",
+    rules: provider::NATS,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,19 +2,19 @@
 
 use api::Event;
 use http::header;
+use notification_specs::provider;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "opsgenie",
+    rules: provider::OPSGENIE,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,11 +2,12 @@
 
 use api::{Event, Secret};
 use http::{HeaderValue, header};
+use notification_specs::provider;
 use sha2::{Digest as _, Sha256};
 
 use super::{
     generic,
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -14,9 +15,8 @@ use crate::error::Error;
 const PATH: [&str; 2] = ["v1", "traces"];
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "otel",
+    rules: provider::OTEL,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,18 +1,18 @@
 //! `pagerduty`: an incident that starts or ends, and a change event for information.
 
 use api::{Event, Secret, Severity};
+use notification_specs::provider;
 use serde_json::{Value, json};
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "pagerduty",
+    rules: provider::PAGERDUTY,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,17 +1,17 @@
 //! `rocket`: Slack's message with the colors of Rocket.Chat.
 
 use api::Event;
+use notification_specs::provider;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     slack, wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "rocket",
+    rules: provider::ROCKET,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

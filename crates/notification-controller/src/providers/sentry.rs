@@ -3,12 +3,13 @@
 use api::{Event, Secret, Severity};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
+use notification_specs::provider;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
     generic,
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -16,9 +17,8 @@ use crate::error::Error;
 const AUTH: HeaderName = HeaderName::from_static("x-sentry-auth");
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "sentry",
+    rules: provider::SENTRY,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -1,10 +1,11 @@
 //! `slack`: a message with an attachment, for Slack and compatible webhooks.
 
 use api::{Event, Severity};
+use notification_specs::provider;
 use serde_json::{Value, json};
 
 use super::{
-    interface::{Check, Config, ProviderType, Request, Step, Takes},
+    interface::{Check, Config, ProviderType, Request, Step},
     wire::{self, title},
 };
 use crate::error::Error;
@@ -13,9 +14,8 @@ use crate::error::Error;
 const POST_MESSAGE: &str = "https://slack.com/api/chat.postMessage";
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "slack",
+    rules: provider::SLACK,
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
-    takes: Takes::News,
 };
 
 fn payload(event: &Event, config: &Config) -> Result<Request, Error> {

@@ -1,31 +1,16 @@
 //! Evaluates the names that a Provider gives commit statuses (`spec.commitStatusExpr`).
 
 use api::{
-    Event, Fault, Reason,
-    notification::{Alert, Provider, ProviderSpec},
+    Event,
+    notification::{Alert, Provider},
 };
-use cel::{Program, Scope, Value, Variables};
+use cel::{Program, Value, Variables};
+use notification_specs::provider::EXPRESSION_SCOPE;
 use serde::Serialize;
 
-use super::interface::Takes;
 use crate::error::Error;
 
-const FIELD: &str = "spec.commitStatusExpr";
-const SCOPE: Scope<'_> = Scope::Declared(&ProviderSpec::EXPRESSION_VARIABLES);
 const LENGTH: usize = 1024;
-
-/// Returns the fault of an expression for a type that sets no commit statuses.
-pub(super) fn unsupported(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
-    let text = spec.commit_status_expr.as_deref()?;
-    (takes != Takes::Commits).then(|| Fault::unsupported(FIELD, &format!("'{text}' with this type")))
-}
-
-/// Returns the fault of an expression that doesn't compile. Its value is known when there is an event.
-pub(crate) fn invalid(spec: &ProviderSpec) -> Option<Fault> {
-    let text = spec.commit_status_expr.as_deref()?;
-    let why = Program::compile(text, SCOPE).err()?;
-    Some(Fault::stall(Reason::InvalidSpec, format!("{FIELD}: {why}")))
-}
 
 /// Returns the name that the expression of a Provider gives the status of an event; `None` without an expression. The variables are the
 /// event as providers get it, the Alert and the Provider.
@@ -34,7 +19,8 @@ pub(crate) fn evaluate(event: &Event, alert: &Alert, provider: &Provider) -> Res
     let Some(text) = &provider.spec.commit_status_expr else {
         return Ok(None);
     };
-    let program = Program::compile(text, SCOPE).map_err(|error| Error::Expression(error.to_string()))?;
+    let program =
+        Program::compile(text, EXPRESSION_SCOPE).map_err(|error| Error::Expression(error.to_string()))?;
     let failed = |why: String| Error::Expression(api::redact(&why));
     let variables = Variables::new()
         .with("event", value(event))
@@ -62,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::providers::{fixture, refused as refused_provider};
+    use crate::providers::fixture;
 
     fn provider(kind: &str, expression: &str) -> Provider {
         serde_json::from_value(json!({
@@ -123,20 +109,5 @@ mod tests {
             ..provider("github", "")
         };
         assert_eq!(evaluate(&fixture::event(), &alert(), &without), Ok(None));
-    }
-
-    #[test]
-    fn invalid_expressions_are_refused_before_the_first_event() {
-        for (kind, text, reason, why) in [
-            ("slack", "'a'", Reason::UnsupportedField, "'a'"),
-            ("github", "event.", Reason::InvalidSpec, "column"),
-            ("github", "object.name", Reason::InvalidSpec, "object"),
-        ] {
-            let fault = refused_provider(&provider(kind, text).spec).unwrap();
-            assert_eq!(fault.reason, reason, "{fault}");
-            assert!(fault.message.starts_with("spec.commitStatusExpr: "), "{fault}");
-            assert!(fault.message.contains(why), "{fault}");
-        }
-        assert!(refused_provider(&provider("gitea", "event.message").spec).is_none());
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use api::{Event, Secret};
+use notification_specs::provider;
 use serde_json::json;
 use url::Url;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
@@ -17,9 +18,8 @@ const API: &str = "https://api.telegram.org/";
 const SPECIAL: &str = "\\_*[]()~`>#+-=|{}.!";
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "telegram",
+    rules: provider::TELEGRAM,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

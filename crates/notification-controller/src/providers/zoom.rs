@@ -2,18 +2,18 @@
 
 use api::{Event, Secret};
 use http::header;
+use notification_specs::provider;
 use serde_json::json;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "zoom",
+    rules: provider::ZOOM,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

@@ -2,18 +2,18 @@
 
 use api::{Event, Secret};
 use http::{HeaderValue, header};
+use notification_specs::provider;
 use url::form_urlencoded::Serializer;
 
 use super::{
-    interface::{Config, ProviderType, Step, Takes},
+    interface::{Config, ProviderType, Step},
     wire,
 };
 use crate::error::Error;
 
 pub(super) const TYPE: ProviderType = ProviderType {
-    name: "zulip",
+    rules: provider::ZULIP,
     steps,
-    takes: Takes::News,
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {

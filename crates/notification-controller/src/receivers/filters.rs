@@ -1,14 +1,12 @@
 //! The CEL filters of a Receiver.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use api::notification::ReceiverSpec;
-use cel::{Allowance, EvalError, Limits, Program, Scope, Value, Variables};
+use cel::{Allowance, EvalError, Limits, Program, Value, Variables};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
+use notification_specs::receiver::filter_scope;
 use serde_json::json;
 
 /// Limits of all filters of one request for all its objects: 2 s. The limits of one evaluation apply, too.
@@ -20,27 +18,6 @@ pub(super) const OF_REQUEST: Limits = Limits {
 const SLICE: usize = 500_000;
 /// Steps of an object, apart from its evaluation.
 const OBJECT: usize = 500;
-
-fn scope(spec: &ReceiverSpec) -> Scope<'static> {
-    Scope::Declared(spec.filter_variables())
-}
-
-/// Returns the first invalid filter, with the reason. It may miss it when cancelled.
-pub(super) fn broken(spec: &ReceiverSpec, cancelled: &AtomicBool) -> Option<String> {
-    let own = spec
-        .resource_filter
-        .iter()
-        .map(|text| ("spec.resourceFilter".to_owned(), text));
-    let each = spec.resources.iter().enumerate().filter_map(|(at, resource)| {
-        let text = resource.filter.as_ref()?;
-        Some((format!("spec.resources[{at}].filter"), text))
-    });
-    let mut all = own.chain(each).take_while(|_| !cancelled.load(Ordering::Relaxed));
-    all.find_map(|(path, text)| {
-        let why = Program::compile_bool(text, scope(spec)).err()?;
-        Some(format!("{path}: {why}"))
-    })
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FilterError {
@@ -77,7 +54,7 @@ impl Filters {
         let mut compile = |text: &Option<String>| {
             let Some(text) = text else { return Ok(None) };
             allowance.spend(text.len())?;
-            let program = Program::compile_bool(text, scope(spec));
+            let program = Program::compile_bool(text, filter_scope(spec));
             program.map(Some).map_err(|_| FilterError::Compile)
         };
         Ok(Self {

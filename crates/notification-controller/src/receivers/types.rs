@@ -439,3 +439,14 @@ fn notification(request: &Request) -> Result<Arc<Vec<u8>>, Refused> {
     inner.json::<Notification>()?;
     Ok(inner.body)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_with_rules_is_implemented() {
+        let implemented: Vec<_> = ALL.iter().map(|known| known.name).collect();
+        assert_eq!(implemented, notification_specs::receiver::TYPES);
+    }
+}

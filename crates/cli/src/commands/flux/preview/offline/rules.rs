@@ -14,6 +14,10 @@ use cel::{Program, Scope};
 use engine::specs;
 use go::regexp::Regexp;
 use kustomization::check;
+use notification_specs::{
+    provider,
+    receiver::{self, OidcRules},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use source_specs::{bucket, git_repository, helm_chart, helm_repository, oci_repository};
@@ -182,22 +186,21 @@ impl Findings {
     }
 
     fn provider(&mut self, spec: &ProviderSpec) {
+        self.fault(provider::check_fields(spec));
         if let Some(expression) = spec.commit_status_expr.as_deref() {
-            let scope = Scope::Declared(&ProviderSpec::EXPRESSION_VARIABLES);
-            let compiled = Program::compile(expression, scope);
+            let compiled = Program::compile(expression, provider::EXPRESSION_SCOPE);
             self.expression("spec.commitStatusExpr", expression, compiled);
         }
     }
 
     fn receiver(&mut self, spec: &ReceiverSpec) {
-        let variables = spec.filter_variables();
-        let of_all = spec.resource_filter.as_deref();
-        if let Some(filter) = of_all.filter(|filter| !filter.is_empty()) {
-            self.condition("spec.resourceFilter", filter, variables);
+        self.fault(receiver::check_fields(spec));
+        for (field, filter) in receiver::filters(spec).filter(|(_, filter)| !filter.is_empty()) {
+            self.condition(&field, filter, spec.filter_variables());
         }
-        for (at, resource) in spec.resources.iter().enumerate() {
-            if let Some(filter) = resource.filter.as_deref().filter(|filter| !filter.is_empty()) {
-                self.condition(&format!("spec.resources[{at}].filter"), filter, variables);
+        for (at, issuer) in spec.oidc_providers.iter().enumerate() {
+            if let Err(why) = OidcRules::compile(issuer) {
+                self.add(&format!("spec.oidcProviders[{at}]"), &why);
             }
         }
     }
@@ -248,6 +251,12 @@ mod tests {
         let oci = || json!({ "interval": "5m", "url": "oci://example.com/r", "ref": { "semver": "1.x" } });
         let chart = || json!({ "interval": "5m", "chart": "c", "version": "1.x", "sourceRef": { "kind": "HelmRepository", "name": "r" } });
         let receiver = || json!({ "type": "generic", "secretRef": { "name": "s" }, "resources": [{ "kind": "GitRepository", "name": "r" }] });
+        let oidc = || {
+            json!({
+                "type": "generic-oidc", "resources": [{ "kind": "GitRepository", "name": "r" }],
+                "oidcProviders": [{ "issuerURL": "https://example.com", "validations": [{ "expression": "claims.sub == 'a'", "message": "m" }] }],
+            })
+        };
         let alert =
             || json!({ "providerRef": { "name": "p" }, "eventSources": [], "inclusionList": ["a.*"] });
         let provider = || json!({ "type": "github" });
@@ -301,6 +310,27 @@ mod tests {
                 provider(),
                 json!({ "commitStatusExpr": "other" }),
                 "spec.commitStatusExpr: failed to parse the CEL expression 'other': ",
+            ),
+            (
+                notification,
+                "Provider",
+                provider(),
+                json!({ "serviceAccountName": "a" }),
+                "spec.serviceAccountName: the type github uses no identity",
+            ),
+            (
+                notification,
+                "Receiver",
+                oidc(),
+                json!({ "secretRef": { "name": "s" } }),
+                "Reconciliation failed terminally due to configuration error: secretRef must not be set",
+            ),
+            (
+                notification,
+                "Receiver",
+                oidc(),
+                json!({ "oidcProviders": [{ "issuerURL": "https://example.com", "validations": [{ "expression": "1 +", "message": "m" }] }] }),
+                "spec.oidcProviders[0]: validations[0].expression: ",
             ),
             (
                 notification,
