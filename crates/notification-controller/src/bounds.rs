@@ -18,7 +18,6 @@ use crate::{
     event::{self, Comparison},
     extensions,
     providers::{self, fixture, status_id},
-    receivers,
     served::is_name,
     template,
 };

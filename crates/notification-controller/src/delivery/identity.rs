@@ -15,12 +15,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, ResourceExt as _};
 use limits::{CacheBounds, CredentialCache};
 use net::{AddressPolicy, Proxies, Proxy};
-use notification_specs::provider;
+use notification_specs::provider::{self, Audience};
 use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccounts};
 
 use crate::{
     error::Error,
-    providers::{self, interface::Config},
+    providers::interface::Config,
     served::{excerpt, is_name},
 };
 

@@ -5,7 +5,7 @@
 use api::{Event, Secret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use cloud::{Cloud, Token, gcp};
+use cloud::{Token, gcp};
 use http::{HeaderValue, header};
 use notification_specs::provider;
 use serde_json::{Map, Value, json};

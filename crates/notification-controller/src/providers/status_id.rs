@@ -105,7 +105,7 @@ mod tests {
             );
         }
         let without = Provider {
-            spec: ProviderSpec::default(),
+            spec: api::notification::ProviderSpec::default(),
             ..provider("github", "")
         };
         assert_eq!(evaluate(&fixture::event(), &alert(), &without), Ok(None));

@@ -41,7 +41,7 @@ async fn manifests_of_all_provider_pages_become_ready() {
     }
     let mut implemented: Vec<_> = notification_controller::providers::ALL
         .iter()
-        .map(|kind| kind.name.replace('.', "-"))
+        .map(|kind| kind.rules.name.replace('.', "-"))
         .collect();
     implemented.sort();
     names.sort();
