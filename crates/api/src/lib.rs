@@ -18,13 +18,13 @@ pub mod kluctl;
 pub mod kustomize;
 mod names;
 pub mod notification;
-mod object_name;
 mod reference;
 pub mod revision;
 mod safe_url;
 mod schema;
 mod secret;
 pub mod source;
+pub mod validation;
 mod view;
 
 pub use artifact::Artifact;
@@ -35,11 +35,11 @@ pub use fault::{Class, Fault, Reason};
 pub use initializing::is_initializing;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use names::{annotation, commit_metadata, condition_type, finalizer, group};
-pub use object_name::{check_object_name, is_object_name};
 pub use reference::{
     DependencyReference, KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference,
     SourceReference,
 };
 pub use safe_url::{InvalidUrl, SafeUrl, UrlText, redact};
 pub use secret::Secret;
+pub use validation::{check_object_name, is_object_name};
 pub use view::SourceView;

@@ -1,14 +1,10 @@
 //! Names of objects as the command line takes them.
 
 use anyhow::{Result, bail, ensure};
+use api::validation::{invalid_label, invalid_label_name, invalid_label_value};
 use yaml::Map;
 
 use crate::usage::split_list;
-
-/// Longest name of a label, and longest value.
-const MAX_LABEL: usize = 63;
-/// Longest prefix of a label's name.
-const MAX_PREFIX: usize = 253;
 
 /// An object as `[KIND/]NAME[.NAMESPACE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +56,8 @@ impl Named {
 
 /// Refuses names that an object created by `weir create` can't have.
 pub(super) fn check_name(name: &str) -> Result<()> {
-    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     ensure!(
-        (2..=MAX_LABEL).contains(&name.len())
-            && name.chars().all(is_name)
-            && !name.starts_with('-')
-            && !name.ends_with('-'),
+        name.len() >= 2 && invalid_label(name).is_none(),
         "name '{name}' is invalid, it should adhere to standard defined in RFC 1123, the name can only contain alphanumeric characters \
          or '-'"
     );
@@ -81,47 +73,18 @@ pub(super) fn labels(flags: &[String]) -> Result<Map> {
             _ => bail!("invalid label format '{label}', must be key=value"),
         };
         ensure!(
-            is_qualified(name),
+            invalid_label_name(name).is_none(),
             "invalid label '{name}': expected [PREFIX/]NAME with a name of at most 63 letters, digits, '-', '_' and '.', which begins \
              and ends with a letter or digit"
         );
         ensure!(
-            value.is_empty() || is_label(value),
+            invalid_label_value(value).is_none(),
             "invalid label value '{value}': expected at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or \
              digit"
         );
         labels.insert(name, value);
     }
     Ok(labels)
-}
-
-/// Returns true for names of labels: `[PREFIX/]NAME`.
-pub(super) fn is_qualified(text: &str) -> bool {
-    match text.split_once('/') {
-        None => is_label(text),
-        Some((prefix, name)) => is_subdomain(prefix) && is_label(name),
-    }
-}
-
-/// Returns true for names of namespaces.
-pub(super) fn is_dns_label(text: &str) -> bool {
-    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_part = |c: char| is_end(c) || c == '-';
-    text.len() <= MAX_LABEL && text.chars().all(is_part) && text.starts_with(is_end) && text.ends_with(is_end)
-}
-
-fn is_label(text: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= MAX_LABEL && text.chars().all(is_part) && text.starts_with(is_end) && text.ends_with(is_end)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty() && label.chars().all(is_part) && !label.starts_with('-') && !label.ends_with('-')
-    };
-    text.len() <= MAX_PREFIX && text.split('.').all(is_label)
 }
 
 #[cfg(test)]

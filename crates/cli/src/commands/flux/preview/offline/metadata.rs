@@ -1,27 +1,12 @@
 //! Validation of the metadata of objects, in the words of the API server, which no schema has. Pure.
 
+use api::validation::{invalid_label, invalid_label_name, invalid_label_value, invalid_subdomain};
 use serde_json::Value as Json;
 
 use super::schema::Invalid;
 
-/// Maximum length of a name, and of the prefix of a label's name.
-const SUBDOMAIN: usize = 253;
-/// Maximum length of a namespace, of the name of a label without its prefix, and of its value.
-const LABEL: usize = 63;
 /// Maximum bytes of all annotations.
 const ANNOTATIONS: usize = 256 << 10;
-const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
-                              end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-                              '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
-                          alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const NAME_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \
-                         (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-                         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
-                          an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
-                          '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Checks name, namespace, labels and annotations of an object in a namespace.
 pub(super) fn check(object: &Json) -> Vec<Invalid> {
@@ -35,31 +20,31 @@ pub(super) fn check(object: &Json) -> Vec<Invalid> {
     let metadata = object.get("metadata").unwrap_or(&Json::Null);
     let text = |field: &str| metadata.get(field).and_then(Json::as_str).unwrap_or_default();
     let (name, prefix, namespace) = (text("name"), text("generateName"), text("namespace"));
-    if let Some(why) = not_subdomain(name).filter(|_| !name.is_empty()) {
+    if let Some(why) = invalid_subdomain(name).filter(|_| !name.is_empty()) {
         invalid("name", name, &why);
     }
     // The API server adds random characters after a last `-`.
     let generated = prefix
         .strip_suffix('-')
         .map_or(prefix.to_owned(), |start| format!("{start}a"));
-    if let Some(why) = not_subdomain(&generated).filter(|_| !prefix.is_empty()) {
+    if let Some(why) = invalid_subdomain(&generated).filter(|_| !prefix.is_empty()) {
         invalid("generateName", prefix, &why);
     }
-    if let Some(why) = not_label(namespace).filter(|_| !namespace.is_empty()) {
+    if let Some(why) = invalid_label(namespace).filter(|_| !namespace.is_empty()) {
         invalid("namespace", namespace, &why);
     }
     for (key, value) in entries(metadata, "labels") {
-        if let Some(why) = not_qualified(key) {
+        if let Some(why) = invalid_label_name(key) {
             invalid("labels", key, &why);
         }
-        if let Some(why) = not_label_value(value) {
+        if let Some(why) = invalid_label_value(value) {
             invalid("labels", value, &why);
         }
     }
     let mut bytes = 0;
     for (key, value) in entries(metadata, "annotations") {
         bytes += key.len() + value.len();
-        if let Some(why) = not_qualified(&key.to_lowercase()) {
+        if let Some(why) = invalid_label_name(&key.to_lowercase()) {
             invalid("annotations", key, &why);
         }
     }
@@ -83,72 +68,6 @@ fn entries<'m>(metadata: &'m Json, field: &str) -> impl Iterator<Item = (&'m Str
     map.into_iter()
         .flatten()
         .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
-}
-
-fn not_subdomain(text: &str) -> Option<String> {
-    if text.len() > SUBDOMAIN {
-        return Some(too_long(SUBDOMAIN));
-    }
-    let is_valid = text.split('.').all(is_lower_label);
-    (!is_valid).then(|| SUBDOMAIN_RULE.to_owned())
-}
-
-fn not_label(text: &str) -> Option<String> {
-    if text.len() > LABEL {
-        return Some(too_long(LABEL));
-    }
-    (!is_lower_label(text)).then(|| LABEL_RULE.to_owned())
-}
-
-fn not_label_value(text: &str) -> Option<String> {
-    if text.len() > LABEL {
-        return Some(too_long(LABEL));
-    }
-    (!text.is_empty() && !is_name(text)).then(|| VALUE_RULE.to_owned())
-}
-
-/// Checks the name of a label or annotation, `[PREFIX/]NAME`.
-fn not_qualified(key: &str) -> Option<String> {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    if prefix == Some("") {
-        return Some("prefix part must be non-empty".to_owned());
-    }
-    if let Some(why) = prefix.and_then(not_subdomain) {
-        return Some(format!("prefix part {why}"));
-    }
-    if name.is_empty() {
-        return Some("name part must be non-empty".to_owned());
-    }
-    if name.len() > LABEL {
-        return Some(format!("name part {}", too_long(LABEL)));
-    }
-    (!is_name(name)).then(|| NAME_RULE.to_owned())
-}
-
-fn too_long(most: usize) -> String {
-    format!("must be no more than {most} characters")
-}
-
-fn is_lower_label(text: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    is_between(text, alphanumeric, |byte| alphanumeric(byte) || byte == b'-')
-}
-
-fn is_name(text: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
-    is_between(text, alphanumeric, |byte| {
-        alphanumeric(byte) || b"-_.".contains(&byte)
-    })
-}
-
-/// Returns true for a string whose first and last byte are `outer` and whose others are `inner`.
-fn is_between(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
-    let bytes = text.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    ends.iter().all(|end| end.is_some_and(|byte| outer(*byte))) && bytes.iter().all(|byte| inner(*byte))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `weir create tenant`.
 
 use anyhow::{Result, ensure};
+use api::validation::{invalid_label, invalid_label_name};
 use clap::Args;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
@@ -12,10 +13,7 @@ use super::{
 use crate::{
     commands::flux::{
         Flux,
-        steer::{
-            fields::{Fields, Identity},
-            words::{is_dns_label, is_qualified},
-        },
+        steer::fields::{Fields, Identity},
     },
     usage::{boolean_flag, split_list},
 };
@@ -76,14 +74,14 @@ impl TenantArgs {
         ensure!(!namespaces.is_empty(), "with-namespace is required");
         let account = self.with_service_account.as_deref().unwrap_or(tenant);
         ensure!(
-            is_qualified(account),
+            invalid_label_name(account).is_none(),
             "invalid service-account name '{account}': use letters, digits, '-', '_' and '.', the first and last a letter or digit"
         );
         let mut labels = self.create.labels()?;
         labels.insert(TENANT_LABEL, &**tenant);
         let space = |namespace: &String| {
             ensure!(
-                is_dns_label(namespace),
+                invalid_label(namespace).is_none(),
                 "invalid namespace '{namespace}': use at most 63 lower-case letters, digits and '-', the first and last no '-'"
             );
             Ok(self.space(namespace, account, &labels))
