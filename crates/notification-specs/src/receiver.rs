@@ -177,7 +177,7 @@ pub fn filter_scope(spec: &ReceiverSpec) -> Scope<'static> {
     Scope::Declared(spec.filter_variables())
 }
 
-/// Returns the paths and texts of all filters.
+/// Returns the paths and expressions of all filters.
 pub fn filters(spec: &ReceiverSpec) -> impl Iterator<Item = (String, &str)> {
     let of_all = spec.resource_filter.as_deref();
     let of_all = of_all.map(|text| ("spec.resourceFilter".to_owned(), text));

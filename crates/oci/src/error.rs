@@ -90,7 +90,10 @@ impl Error {
                 Some(why) => Self::Tls { url, why },
                 None if error.is_timeout() => Self::Network {
                     url,
-                    why: "no answer in time".to_owned(),
+                    why: match error.is_connect() {
+                        true => "no connection in time".to_owned(),
+                        false => "no answer in time".to_owned(),
+                    },
                 },
                 None => Self::Network {
                     url,

@@ -237,6 +237,40 @@ async fn objects_that_moved_to_another_owner_stay() -> Result<()> {
     Ok(())
 }
 
+/// A29: an object whose owner labels name another owner is not pruned, though the inventory has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn relabelled_objects_are_not_pruned() -> Result<()> {
+    let fixture = Fixture::new("relabelled", &[]).await?;
+    let three = [
+        ("a.yaml", map("a", "1")),
+        ("b.yaml", map("b", "1")),
+        ("c.yaml", map("c", "1")),
+    ];
+    let first = fixture.offer("shop", &three).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.applied("shop", &first).await?;
+    // Suspended, it corrects no label.
+    fixture.edit("shop", json!({ "suspend": true })).await?;
+    for (name, label) in [("b", "name"), ("c", "namespace")] {
+        let labels = json!({ format!("kustomize.toolkit.fluxcd.io/{label}"): "other" });
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        fixture
+            .maps()
+            .patch(name, &PatchParams::default(), &patch)
+            .await?;
+    }
+    let without = fixture.offer("shop", &[("d.yaml", map("d", "1"))]).await?;
+    fixture.edit("shop", json!({ "suspend": false })).await?;
+    let applied = fixture.applied("shop", &without).await?;
+    let mut left = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        left.extend(fixture.maps().get_opt(name).await?.map(|_| name));
+    }
+    assert_eq!(left, ["b", "c", "d"]);
+    assert_eq!(ids(&applied), [format!("{}_d__ConfigMap", fixture.namespace)]);
+    Ok(())
+}
+
 /// A05, A43: a definition, its namespace and an object of the new kind are applied in one pass. Other objects of the kind are, too, until the
 /// definition is gone.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! Deletion policies.
 
 use anyhow::Result;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
+use testkit::wait_for;
 
-use crate::fixture::{Fixture, map};
+use crate::fixture::{Fixture, TIMEOUT, map};
 
 /// A10, A13: the objects that are deleted with a Kustomization.
 #[tokio::test(flavor = "multi_thread")]
@@ -14,8 +15,11 @@ async fn deletion_policies_decide_about_the_objects() -> Result<()> {
         ("mirror", "MirrorPrune", true, false),
         ("mirror-not", "MirrorPrune", false, true),
         ("delete", "Delete", false, false),
+        ("delete-pruned", "Delete", true, false),
         ("wait", "WaitForTermination", false, false),
+        ("wait-pruned", "WaitForTermination", true, false),
         ("orphan", "Orphan", true, true),
+        ("orphan-not", "Orphan", false, true),
     ] {
         let revision = fixture.offer(name, &[("a.yaml", map(name, "1"))]).await?;
         fixture
@@ -32,6 +36,38 @@ async fn deletion_policies_decide_about_the_objects() -> Result<()> {
     Ok(())
 }
 
+/// A10: with `WaitForTermination`, a Kustomization goes when its last object is gone; with `Delete`, as soon as they are deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_waits_for_the_end_of_objects_if_the_policy_says_so() -> Result<()> {
+    let fixture = Fixture::new("terminating", &[]).await?;
+    let held = |name: &str| {
+        let metadata = json!({ "name": name, "finalizers": ["example.com/held"] });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }).to_string()
+    };
+    for (name, policy) in [("wait", "WaitForTermination"), ("delete", "Delete")] {
+        let revision = fixture.offer(name, &[("a.yaml", held(name))]).await?;
+        fixture.deploy(name, json!({ "deletionPolicy": policy })).await?;
+        fixture.applied(name, &revision).await?;
+        fixture.objects().delete(name, &DeleteParams::default()).await?;
+        wait_for(&fixture.maps(), name, "deletion", TIMEOUT, |map| {
+            map.metadata.deletion_timestamp.is_some()
+        })
+        .await?;
+    }
+    testkit::wait_gone(&fixture.objects(), "delete", TIMEOUT).await?;
+    assert!(fixture.objects().get_opt("wait").await?.is_some());
+    let released = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    for name in ["wait", "delete"] {
+        fixture
+            .maps()
+            .patch(name, &PatchParams::default(), &released)
+            .await?;
+    }
+    testkit::wait_gone(&fixture.objects(), "wait", TIMEOUT).await?;
+    assert!(fixture.maps().get_opt("wait").await?.is_none());
+    Ok(())
+}
+
 /// A06, A28: an object that is suspended leaves its objects; one without a finalizer goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn suspended_objects_leave_their_objects() -> Result<()> {
@@ -43,9 +79,11 @@ async fn suspended_objects_leave_their_objects() -> Result<()> {
     fixture.remove("shop").await?;
     assert_eq!(fixture.values("shop").await?.len(), 1);
     fixture.deploy("early", json!({ "suspend": true })).await?;
+    let early = fixture.objects().get("early").await?;
+    assert_eq!(early.metadata.finalizers, None);
     fixture
         .objects()
         .delete("early", &DeleteParams::default())
         .await?;
-    testkit::wait_gone(&fixture.objects(), "early", crate::fixture::TIMEOUT).await
+    testkit::wait_gone(&fixture.objects(), "early", TIMEOUT).await
 }

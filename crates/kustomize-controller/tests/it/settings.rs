@@ -75,6 +75,49 @@ async fn ignored_fields_are_left_to_others() -> Result<()> {
     Ok(())
 }
 
+/// A16: a rule without a target applies to all objects, and a value that an edit set survives when its object is applied for another reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn ignored_fields_without_a_target_survive_each_apply() -> Result<()> {
+    let fixture = Fixture::new("ignoring-all", &[]).await?;
+    let files = |value: &str| {
+        ["a", "b"].map(|name| {
+            let data = json!({ "free": "1", "fixed": value });
+            let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data });
+            (if name == "a" { "a.yaml" } else { "b.yaml" }, map.to_string())
+        })
+    };
+    let first = fixture.offer("shop", &files("1")).await?;
+    let rules = json!([{ "paths": ["/data/free"] }]);
+    fixture.deploy("shop", json!({ "ignore": rules })).await?;
+    fixture.applied("shop", &first).await?;
+    for name in ["a", "b"] {
+        let edited = Patch::Merge(json!({ "data": { "free": "9" } }));
+        fixture
+            .maps()
+            .patch(name, &PatchParams::default(), &edited)
+            .await?;
+    }
+    fixture.reconcile("shop").await?;
+    let second = fixture.offer("shop", &files("2")).await?;
+    fixture.applied("shop", &second).await?;
+    for name in ["a", "b"] {
+        assert_eq!(
+            data(&fixture, name).await?,
+            pairs(&[("free", "9"), ("fixed", "2")])
+        );
+    }
+    // Without the rule, the field is the owner's again.
+    fixture.edit("shop", json!({ "ignore": null })).await?;
+    fixture.reconcile("shop").await?;
+    for name in ["a", "b"] {
+        assert_eq!(
+            data(&fixture, name).await?,
+            pairs(&[("free", "1"), ("fixed", "2")])
+        );
+    }
+    Ok(())
+}
+
 fn settings(fixture: &Fixture, kind: &str, name: &str, field: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": kind, field: data,
