@@ -65,15 +65,14 @@ pub fn failures(
     shrink_time: Duration,
     mut case: impl FnMut(&mut Random),
 ) -> Vec<String> {
-    let watch = Watch::start(name);
+    let watch = Watch::start(name, SLOW);
     let mut failures = Vec::new();
     for seed in seed..seed.saturating_add(cases) {
         if failures.len() >= most {
             break;
         }
         let mut random = Random::seeded(seed);
-        watch.begin(seed);
-        if let Some(message) = attempt(&mut case, &mut random).or_else(|| watch.end()) {
+        if let Some(message) = watched(&watch, seed, &mut case, &mut random) {
             failures.push(describe(
                 name,
                 seed,
@@ -86,6 +85,9 @@ pub fn failures(
     }
     failures
 }
+
+/// Time limit of a case, even on a busy machine.
+const SLOW: Duration = Duration::from_secs(20);
 
 /// Time for making a failing case smaller.
 const SHRINK_TIME: Duration = Duration::from_secs(5);
@@ -129,17 +131,15 @@ impl Plan {
 
 /// Runs cases up to the first that fails; returns their number and the description of the failure.
 fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, Option<String>) {
-    let (started, watch) = (Instant::now(), Watch::start(name));
+    let (started, watch) = (Instant::now(), Watch::start(name, SLOW));
     let mut cases = 0;
     loop {
         let seed = plan.seed.wrapping_add(cases);
         let mut random = Random::seeded(seed);
-        watch.begin(seed);
         // Short searches run beside all other tests of their crate, whose memory would count.
         let memory = plan.time.map(|_| Baseline::start());
-        let failed = attempt(&mut case, &mut random)
-            .or_else(|| watch.end())
-            .or_else(|| memory?.exceeded(random.input_bytes()));
+        let failed =
+            watched(&watch, seed, &mut case, &mut random).or_else(|| memory?.exceeded(random.input_bytes()));
         cases += 1;
         if let Some(message) = failed {
             return (
@@ -150,6 +150,27 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
         if plan.is_over(cases, started.elapsed()) {
             return (cases, None);
         }
+    }
+}
+
+/// Runs a case with a seed, and returns its problem. One that took too long is run again: a virtual machine may have stood still meanwhile.
+fn watched(
+    watch: &Watch,
+    seed: u64,
+    case: &mut impl FnMut(&mut Random),
+    random: &mut Random,
+) -> Option<String> {
+    let mut run = |random: &mut Random| {
+        watch.begin(seed);
+        let failed = attempt(case, random);
+        (failed, watch.end())
+    };
+    match run(random) {
+        (None, Some(_)) => {
+            let (failed, slow) = run(&mut Random::seeded(seed));
+            failed.or(slow)
+        }
+        (failed, _) => failed,
     }
 }
 

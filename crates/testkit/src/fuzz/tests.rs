@@ -77,3 +77,21 @@ fn search_ends_when_its_time_is_over() {
     assert!(failure.is_none() && cases > 0, "{cases}");
     assert!(started.elapsed() >= Duration::from_millis(50));
 }
+
+#[test]
+fn cases_are_slow_if_they_are_slow_twice() {
+    let slow = Duration::from_millis(50);
+    let watch = Watch::start("slow", slow);
+    for slow_runs in 0..3 {
+        let mut left = slow_runs;
+        let mut case = |_: &mut Random| {
+            let started = Instant::now();
+            while left > 0 && started.elapsed() <= slow {
+                std::hint::spin_loop();
+            }
+            left = u32::saturating_sub(left, 1);
+        };
+        let failed = watched(&watch, 0, &mut case, &mut Random::seeded(0));
+        assert_eq!(failed.is_some(), slow_runs == 2, "{slow_runs}: {failed:?}");
+    }
+}

@@ -13,8 +13,6 @@ use parking_lot::Mutex;
 use super::memory;
 
 const CHECK: Duration = Duration::from_millis(100);
-/// Time limit of a case, even on a busy machine.
-const SLOW: Duration = Duration::from_secs(20);
 
 thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
@@ -43,14 +41,15 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> (Option<String>, T) {
 
 type Running = Arc<Mutex<Option<(u64, Instant)>>>;
 
-/// Prints the seed of a case that does not end or takes too much memory.
+/// Prints the seed of a case that takes longer than `slow` or too much memory.
 pub(super) struct Watch {
     running: Running,
+    slow: Duration,
     _ends_with_this: mpsc::Sender<()>,
 }
 
 impl Watch {
-    pub(super) fn start(name: &str) -> Self {
+    pub(super) fn start(name: &str, slow: Duration) -> Self {
         let (running, name) = (Running::default(), name.to_owned());
         let (ends, ended) = mpsc::channel::<()>();
         let watched = Arc::clone(&running);
@@ -59,13 +58,13 @@ impl Watch {
             while ended.recv_timeout(CHECK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let case = *watched.lock();
                 if let Some((seed, since)) = case
-                    && since.elapsed() > SLOW
+                    && since.elapsed() > slow
                     && reported != Some(seed)
                 {
                     reported = Some(seed);
                     let _ = writeln!(
                         std::io::stderr(),
-                        "fuzz {name}: WEIR_FUZZ_SEED={seed} runs for more than {SLOW:?}"
+                        "fuzz {name}: WEIR_FUZZ_SEED={seed} runs for more than {slow:?}"
                     );
                 }
                 if let Some((seed, _)) = case
@@ -82,6 +81,7 @@ impl Watch {
         });
         Self {
             running,
+            slow,
             _ends_with_this: ends,
         }
     }
@@ -93,7 +93,9 @@ impl Watch {
     /// Returns an error message if the case took too long.
     pub(super) fn end(&self) -> Option<String> {
         let case = self.running.lock().take();
-        let took = case.map(|(_, since)| since.elapsed()).filter(|took| *took > SLOW);
+        let took = case
+            .map(|(_, since)| since.elapsed())
+            .filter(|took| *took > self.slow);
         took.map(|took| format!("it took {took:?}"))
     }
 }
