@@ -23,3 +23,4 @@ mod removing;
 mod reporting;
 mod requests;
 mod settings;
+mod transformers;
