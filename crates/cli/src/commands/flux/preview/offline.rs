@@ -22,6 +22,7 @@ use crate::{
     terminal::{Terminal, printable},
 };
 use definitions::{Checked, Definitions};
+use schema::Invalid;
 
 /// Maximum size of a file, in bytes.
 const FILE_BYTES: u64 = 20 << 20;
@@ -57,9 +58,8 @@ struct Finding {
     /// Kind, namespace and name.
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
-    /// Path of the field; empty if the message names it, or the whole object is meant.
-    field: String,
-    message: String,
+    #[serde(flatten)]
+    problem: Invalid,
 }
 
 impl fmt::Display for Finding {
@@ -75,10 +75,7 @@ impl fmt::Display for Finding {
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;
         }
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        f.write_str(&self.message)
+        fmt::Display::fmt(&self.problem, f)
     }
 }
 
@@ -166,8 +163,10 @@ impl Report {
                     line: None,
                     document: None,
                     object: None,
-                    field: String::new(),
-                    message: error.to_string(),
+                    problem: Invalid {
+                        field: String::new(),
+                        message: error.to_string(),
+                    },
                 });
                 return;
             }
@@ -182,13 +181,12 @@ impl Report {
                     true => self.valid += 1,
                     false => self.invalid += 1,
                 }
-                let found = found.into_iter().map(|one| Finding {
+                let found = found.into_iter().map(|problem| Finding {
                     file: file.to_owned(),
                     line: Some(position.line),
                     document: Some(at + 1),
                     object: Some(name.clone()),
-                    field: one.field,
-                    message: one.message,
+                    problem,
                 });
                 self.findings.extend(found);
             }

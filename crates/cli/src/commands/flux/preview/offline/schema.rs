@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use cel::{Program, Scope, Variables};
 use go::regexp::Regexp;
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 /// Maximum number of findings about an object.
@@ -12,9 +13,9 @@ const MOST: usize = 100;
 const VALUE_CHARS: usize = 80;
 
 /// A finding about a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Invalid {
-    /// Path of the field, such as `spec.patches[0].target`; empty for the object itself.
+    /// Path of the field, such as `spec.patches[0].target`; empty if the message names it, or the whole object is meant.
     pub(super) field: String,
     pub(super) message: String,
 }
