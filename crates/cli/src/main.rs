@@ -17,7 +17,7 @@ mod session;
 mod terminal;
 mod usage;
 
-use std::{ffi::OsString, io::Write as _, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, mem::ManuallyDrop, process::ExitCode};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -173,7 +173,8 @@ enum ParseError {
 
 /// Parses the arguments, with the defaults of the environment and the config file.
 fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
-    let mut program = groups::grouped(Cli::command());
+    // The process ends soon: taking hundreds of commands apart would be a part of the time of a short one.
+    let mut program = ManuallyDrop::new(groups::grouped(Cli::command()));
     let args = arguments::subcommand_first(&program, args);
     // The defaults are kluctl's; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {

@@ -72,7 +72,7 @@ pub fn len(text: &str) -> usize {
 /// Returns true if a string stands for other bytes than its own.
 #[must_use]
 pub fn has_invalid(text: &str) -> bool {
-    text.as_bytes().contains(&LEAD) && text.chars().any(|c| invalid_byte(c).is_some())
+    memchr::memchr(LEAD, text.as_bytes()).is_some() && text.chars().any(|c| invalid_byte(c).is_some())
 }
 
 /// Returns the byte that a private use character represents, `None` for all other characters.

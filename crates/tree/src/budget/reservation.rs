@@ -21,6 +21,7 @@ pub struct MemoryReservation {
 impl MemoryReservation {
     /// Reserves at least `bytes` in total from the shared memory of a budget, and gives back more than 4 MiB that are free. Fails if
     /// others hold the memory; the reservation stays as it was then.
+    #[inline]
     pub fn resize(&mut self, bytes: u64, budget: &Budget) -> Result<(), Exceeded> {
         if bytes <= self.bytes && self.bytes - bytes <= SLACK && self.draws_from(budget) {
             return Ok(());
@@ -34,6 +35,7 @@ impl MemoryReservation {
         self.bytes
     }
 
+    #[inline]
     fn draws_from(&self, budget: &Budget) -> bool {
         match (&self.memory, &budget.memory) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),

@@ -252,7 +252,7 @@ impl<'s> State<'s, '_> {
         }
         let paid = self.executor.budget.step(object.cost(name, &[]));
         self.check(paid)?;
-        let Some(result) = object.call(name, &[]) else {
+        let Some(result) = object.call_within(name, &[], self.executor.budget) else {
             return Ok(None);
         };
         match result.and_then(|value| self.executor.weigh(&value).map(|()| value)) {
