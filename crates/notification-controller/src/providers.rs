@@ -1,6 +1,6 @@
 //! The types of providers, one module each. A provider is a pure function from an event to the requests of its delivery.
 //!
-//! A new type is a module with a `TYPE`, and its line in [`ALL`].
+//! A new type is a module with a `TYPE`, its line in [`ALL`], and its rules in `notification_specs::provider`.
 
 mod alertmanager;
 mod azuredevops;
