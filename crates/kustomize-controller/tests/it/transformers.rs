@@ -39,7 +39,7 @@ fn transformers(namespace: &str) -> [Value; TRANSFORMERS] {
         ),
         of_kind(
             "ImageTagTransformer",
-            json!({ "imageTag": { "name": "nginx", "newName": "example.com/web", "newTag": "v2" } }),
+            json!({ "imageTag": { "name": "nginx", "newName": "example.com/web" } }),
         ),
         of_kind(
             "ReplicaCountTransformer",
@@ -57,7 +57,7 @@ fn transformers(namespace: &str) -> [Value; TRANSFORMERS] {
         of_kind(
             "PatchJson6902Transformer",
             json!({
-                "target": deployment, "jsonOp": "[{ op: replace, path: /spec/minReadySeconds, value: 7 }]",
+                "target": deployment, "jsonOp": "- { op: replace, path: /spec/minReadySeconds, value: 7 }",
             }),
         ),
         of_kind("PatchStrategicMergeTransformer", json!({ "patches": strategic })),
@@ -98,7 +98,7 @@ fn deployment() -> String {
     .to_string()
 }
 
-/// A35: the transformers change the objects, whether they are documents or files; the images of the spec come after them.
+/// A35: the transformers change the objects, whether they are documents or files; the images of the spec come before them, as those of a kustomization.
 #[tokio::test(flavor = "multi_thread")]
 async fn transformers_work_as_documents_and_as_files() -> Result<()> {
     let fixture = Fixture::new("transformers", &[]).await?;
@@ -116,7 +116,7 @@ async fn transformers_work_as_documents_and_as_files() -> Result<()> {
             files.extend(names.iter().map(String::as_str).zip(configs.clone()));
         }
         let revision = fixture.offer(name, &files).await?;
-        let images = json!([{ "name": "example.com/web", "newTag": "v3" }]);
+        let images = json!([{ "name": "nginx", "newTag": "v3" }]);
         fixture.deploy(name, json!({ "images": images })).await?;
         fixture.applied(name, &revision).await?;
 
