@@ -98,7 +98,7 @@ fn deployment() -> String {
     .to_string()
 }
 
-/// A35: the transformers change the objects, whether they are documents or files; the images of the spec come before them, as those of a kustomization.
+/// A35: the transformers change the objects, whether they are documents or files; the images of the spec come before them.
 #[tokio::test(flavor = "multi_thread")]
 async fn transformers_work_as_documents_and_as_files() -> Result<()> {
     let fixture = Fixture::new("transformers", &[]).await?;
