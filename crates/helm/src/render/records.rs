@@ -57,7 +57,6 @@ impl Object for Values {
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
-        table::signature(name)?;
         self.call_within(name, arguments, &Budget::default())
     }
 
