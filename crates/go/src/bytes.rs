@@ -2,7 +2,7 @@
 //!
 //! A byte that is not part of valid UTF-8 becomes one of the last 128 characters of the last private use plane. The bytes of these
 //! characters themselves do, too, so that each sequence of bytes has one form, and nothing is lost by decoding and encoding, or by
-//! cutting a character in two. Other strings are their own form, which a search for one byte finds out.
+//! cutting a character in two. Other strings are their own form; an ASCII string always is.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,10 @@ pub fn len(text: &str) -> usize {
 /// Returns true if a string stands for other bytes than its own.
 #[must_use]
 pub fn has_invalid(text: &str) -> bool {
-    memchr::memchr(LEAD, text.as_bytes()).is_some() && text.chars().any(|c| invalid_byte(c).is_some())
+    // Most strings are short and ASCII: a search for the first byte costs more than this.
+    !text.is_ascii()
+        && memchr::memchr(LEAD, text.as_bytes()).is_some()
+        && text.chars().any(|c| invalid_byte(c).is_some())
 }
 
 /// Returns the byte that a private use character represents, `None` for all other characters.

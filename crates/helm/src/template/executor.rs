@@ -172,6 +172,9 @@ impl<'a> Executor<'a> {
     /// Counts a value that a function made; fails when values take too much memory.
     fn weigh(&mut self, value: &Value) -> Result<(), FunctionError> {
         let weight = weight::measure(value);
+        if weight.bytes == 0 && weight.levels == 0 {
+            return Ok(());
+        }
         self.take(weight.bytes as u64)?;
         self.levels += weight.levels;
         if self.levels > MAX_LEVELS {

@@ -195,7 +195,7 @@ impl<'s> State<'s, '_> {
             Value::Object(object) => {
                 let object = Rc::clone(object);
                 let has_arguments = !arguments.is_empty() || last.is_some();
-                if has_arguments || object.signature(name).is_some() {
+                if has_arguments || is_exported(name) && object.signature(name).is_some() {
                     return self.method(dot, receiver, &object, operand, name, arguments, last);
                 }
                 if let Some(slot) = self.field_of_object(&object, operand, name)? {
@@ -250,6 +250,9 @@ impl<'s> State<'s, '_> {
             self.check(weighed)?;
             return Ok(Some(Slot::element(value, false)));
         }
+        if !is_exported(name) {
+            return Ok(None);
+        }
         let paid = self.executor.budget.step(object.cost(name, &[]));
         self.check(paid)?;
         let Some(result) = object.call_within(name, &[], self.executor.budget) else {
@@ -290,4 +293,9 @@ impl<'s> State<'s, '_> {
         }
         self.no_field(receiver, name)
     }
+}
+
+/// Returns true if Go exports a name: methods with other names can't be called from templates.
+fn is_exported(name: &str) -> bool {
+    name.starts_with(char::is_uppercase)
 }
