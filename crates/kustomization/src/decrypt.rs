@@ -123,7 +123,7 @@ impl<'a> Decryptor<'a> {
         let Ok(bytes) = files.read(file) else {
             return Ok(());
         };
-        if detected(&bytes).is_none() {
+        if !has_marker(&bytes, format) {
             return Ok(());
         }
         let failed = |why: String| DecryptError::Source {
@@ -203,13 +203,26 @@ impl<'a> Decryptor<'a> {
 
 /// Returns the format of an encrypted file by its content; `None` if it is not encrypted.
 fn detected(bytes: &[u8]) -> Option<Format> {
-    let has = |marker: &str| {
-        bytes
-            .windows(marker.len())
-            .any(|window| window == marker.as_bytes())
-    };
-    let found = MARKERS.into_iter().find(|(marker, _)| has(marker));
+    let found = MARKERS.into_iter().find(|(marker, _)| contains(bytes, marker));
     found.map(|(_, format)| format)
+}
+
+/// Returns true if a file was encrypted in the given format. A file in another one is left as it is, as by the original.
+fn has_marker(bytes: &[u8], format: Format) -> bool {
+    // Any other file is encrypted as JSON.
+    let format = match format {
+        Format::Binary => Format::Json,
+        format => format,
+    };
+    MARKERS
+        .into_iter()
+        .any(|(marker, of)| of == format && contains(bytes, marker))
+}
+
+fn contains(bytes: &[u8], marker: &str) -> bool {
+    bytes
+        .windows(marker.len())
+        .any(|window| window == marker.as_bytes())
 }
 
 /// Returns the format of a file by its name; Docker's credentials are JSON.
@@ -360,6 +373,49 @@ mod tests {
         assert!(text.ends_with(b"password: hunter2\n"));
         assert_eq!(opened["plain"], "eA==");
         assert_eq!(data("Disabled")["s.yaml"], STANDARD.encode(FILE));
+    }
+
+    #[test]
+    fn values_get_the_formats_of_their_keys() {
+        let json_file = include_str!("../../secrets/fixtures/notes.json");
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
+            "data": { "n.yaml": STANDARD.encode(json_file), ".dockerconfigjson": STANDARD.encode(json_file) },
+        });
+        let object = Value::from_json(secret);
+        let opened = within(move |decryptor| decryptor.object(object).unwrap().to_json()["data"].clone());
+        let text = |key: &str| STANDARD.decode(opened[key].as_str().unwrap()).unwrap();
+        assert!(text("n.yaml").starts_with(b"a: 1\n"), "{opened}");
+        assert_eq!(
+            text(".dockerconfigjson"),
+            include_bytes!("../../secrets/fixtures/notes.json.clear")
+        );
+    }
+
+    #[test]
+    fn files_in_another_format_than_their_names_are_left_alone() {
+        let kustomization = "secretGenerator: [{ name: a, files: [s.json, t=s.json], envs: [s.env] }]\n";
+        let names = ["s.json", "s.env"];
+        let files = names.map(|name| (name, FILE.to_owned()));
+        let files = files
+            .into_iter()
+            .chain([("kustomization.yaml", kustomization.to_owned())]);
+        let overlay = Overlay::new(Arc::new(Mem::from_files(files).unwrap()));
+        within(move |decryptor| {
+            decryptor.sources(&overlay, &TreePath::root()).unwrap();
+            for name in names {
+                assert_eq!(overlay.read(&TreePath::parse(name).unwrap()).unwrap(), FILE);
+            }
+        });
+    }
+
+    #[test]
+    fn changed_objects_are_decrypted_all_the_same() {
+        let object = yaml::read::kustomize(FILE.replace("name: shop", "name: cart"), &Budget::default());
+        let object = object.unwrap().value;
+        let opened = within(move |decryptor| decryptor.object(object).unwrap().to_json());
+        assert_eq!(opened["metadata"]["name"], "cart");
+        assert_eq!(opened["stringData"]["password"], "hunter2");
     }
 
     #[test]

@@ -1,17 +1,10 @@
 //! The changes that a Kustomization makes to the objects of its source.
 
 use anyhow::Result;
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use serde_json::json;
 
 use crate::fixture::{Fixture, map};
-
-const AGE_KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
-/// A key that decrypts nothing.
-const OTHER_AGE_KEY: &str = "AGE-SECRET-KEY-1QYPQXPQ9QCRSSZG2PVXQ6RS0ZQG3YYC5Z5TPWXQERGD3C8G7RUSQGPQYEE";
-const AGE_FILE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 
 /// A33, A34, A35 in part.
 #[tokio::test(flavor = "multi_thread")]
@@ -121,86 +114,6 @@ async fn variables_are_substituted() -> Result<()> {
     let failed = fixture.ready("shop", "False", "BuildFailed").await?;
     let message = crate::fixture::condition(&failed, "Ready")["message"].to_string();
     assert!(message.contains("variable not set (strict mode)"), "{message}");
-    Ok(())
-}
-
-/// A07 in part, A08, A09: values of Secrets and files of generators are decrypted, with the key of the Secret or of the controller. The same
-/// files again change nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_decrypted() -> Result<()> {
-    let fixture = Fixture::new("decryption", &["--sops-age-secret=global"]).await?;
-    let key = |name: &str, entry: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": fixture.namespace },
-            "stringData": { entry: AGE_KEY },
-        })
-    };
-    fixture.plane.apply(key("keys", "a.agekey")).await?;
-    fixture.plane.apply(key("global", "a.agekey")).await?;
-    let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "plain" },
-        "data": { "s.yaml": STANDARD.encode(AGE_FILE) },
-    });
-    let kustomization = "resources: [secret.yaml]\nsecretGenerator: [{ name: made, files: [s.yaml] }]\n\
-                         generatorOptions: { disableNameSuffixHash: true }\n";
-    let files = [
-        ("kustomization.yaml", kustomization.to_owned()),
-        ("s.yaml", AGE_FILE.to_owned()),
-        ("secret.yaml", secret.to_string()),
-    ];
-    let secrets: Api<Secret> = Api::namespaced(fixture.client.clone(), &fixture.namespace);
-    for (name, decryption) in [
-        (
-            "own",
-            json!({ "provider": "sops", "secretRef": { "name": "keys" } }),
-        ),
-        ("shared", json!({ "provider": "sops" })),
-    ] {
-        let revision = fixture.offer(name, &files).await?;
-        let prefix = format!("{name}-");
-        fixture
-            .deploy(name, json!({ "decryption": decryption, "namePrefix": prefix }))
-            .await?;
-        fixture.applied(name, &revision).await?;
-        for secret in ["plain", "made"] {
-            let found = secrets.get(&format!("{name}-{secret}")).await?;
-            let content = &found.data.unwrap()["s.yaml"].0;
-            assert!(content.ends_with(b"password: hunter2\n"), "{name} {secret}");
-        }
-    }
-    let versions = async || -> Result<Vec<Option<String>>> {
-        let (plain, made) = tokio::try_join!(secrets.get("own-plain"), secrets.get("own-made"))?;
-        Ok(vec![plain.resource_version(), made.resource_version()])
-    };
-    let before = versions().await?;
-    let again = fixture.offer("own", &files).await?;
-    fixture.applied("own", &again).await?;
-    assert_eq!(versions().await?, before);
-    // The key of the controller would decrypt the files, but the object names another one.
-    let other = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "keys", "namespace": fixture.namespace },
-        "stringData": { "a.agekey": OTHER_AGE_KEY },
-    });
-    fixture.plane.apply(other).await?;
-    let changed: Vec<_> = files
-        .iter()
-        .cloned()
-        .chain([("note.txt", "changed".to_owned())])
-        .collect();
-    fixture.offer("own", &changed).await?;
-    let failed = fixture.ready("own", "False", "BuildFailed").await?;
-    let message = crate::fixture::condition(&failed, "Ready")["message"].to_string();
-    assert!(message.contains("decrypt"), "{message}");
-    let told = crate::fixture::messages(&fixture, "own").await?;
-    assert!(
-        !told.iter().any(|message| message.contains("configured")),
-        "{told:?}"
-    );
-    let missing = json!({ "decryption": { "provider": "sops", "secretRef": { "name": "no-keys" } } });
-    fixture.edit("own", missing).await?;
-    let failed = fixture.ready("own", "False", "BuildFailed").await?;
-    let message = crate::fixture::condition(&failed, "Ready")["message"].to_string();
-    assert!(message.contains("cannot get sops decryption Secret"), "{message}");
     Ok(())
 }
 

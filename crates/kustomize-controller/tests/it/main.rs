@@ -11,6 +11,7 @@
 mod applying;
 mod building;
 mod clouds;
+mod decrypting;
 mod failing;
 mod fairness;
 mod faults;

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 use testkit::eventually;
 
@@ -115,6 +119,70 @@ async fn ignored_fields_without_a_target_survive_each_apply() -> Result<()> {
             pairs(&[("free", "1"), ("fixed", "2")])
         );
     }
+    Ok(())
+}
+
+/// Returns the managers that own the replicas of a Deployment by applying them.
+fn owners_of_replicas(deployment: &Deployment) -> Vec<&str> {
+    let managers = deployment.managed_fields().iter().filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        let owns = fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some());
+        owns && entry.operation.as_deref() == Some("Apply")
+    });
+    managers.filter_map(|entry| entry.manager.as_deref()).collect()
+}
+
+/// A16: an ignored field is the owner's again, with the value of the cluster, once the manager that took it gives it up.
+#[tokio::test(flavor = "multi_thread")]
+async fn ignored_fields_that_are_given_up_are_applied_again() -> Result<()> {
+    let fixture = Fixture::new("ignoring-again", &[]).await?;
+    let labels = json!({ "app": "a" });
+    let manifest = |fields: Value| {
+        let pods = json!({
+            "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "a", "image": "a" }] },
+        });
+        let mut spec = json!({ "selector": { "matchLabels": labels }, "template": pods });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            spec[name] = value.clone();
+        }
+        json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" }, "spec": spec })
+    };
+    let offer = async |seconds: u32| -> Result<()> {
+        let object = manifest(json!({ "replicas": 2, "minReadySeconds": seconds }));
+        let revision = fixture.offer("shop", &[("a.yaml", object.to_string())]).await?;
+        if seconds == 1 {
+            let rules = json!([{ "paths": ["/spec/replicas"] }]);
+            fixture.deploy("shop", json!({ "ignore": rules })).await?;
+        }
+        fixture.applied("shop", &revision).await.map(drop)
+    };
+    let deployments: Api<Deployment> = Api::namespaced(fixture.client.clone(), &fixture.namespace);
+    let scaler = PatchParams::apply("scaler").force();
+    let replicas = |deployment: &Deployment| deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    offer(1).await?;
+    let created = deployments.get("a").await?;
+    assert_eq!(owners_of_replicas(&created), ["kustomize-controller"]);
+
+    let scaled = Patch::Apply(manifest(json!({ "replicas": 5 })));
+    deployments.patch("a", &scaler, &scaled).await?;
+    offer(2).await?;
+    let left = deployments.get("a").await?;
+    assert_eq!(replicas(&left), Some(5));
+    assert_eq!(owners_of_replicas(&left), ["scaler"]);
+
+    let given_up = deployments
+        .patch("a", &scaler, &Patch::Apply(manifest(json!({}))))
+        .await?;
+    assert!(owners_of_replicas(&given_up).is_empty());
+    offer(3).await?;
+    let adopted = deployments.get("a").await?;
+    assert_eq!(replicas(&adopted), replicas(&given_up));
+    assert_eq!(owners_of_replicas(&adopted), ["kustomize-controller"]);
+
+    fixture.reconcile("shop").await?;
+    let unchanged = deployments.get("a").await?;
+    assert_eq!(unchanged.metadata.generation, adopted.metadata.generation);
+    assert_eq!(replicas(&unchanged), replicas(&given_up));
     Ok(())
 }
 
