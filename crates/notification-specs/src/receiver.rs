@@ -177,13 +177,13 @@ pub fn filter_scope(spec: &ReceiverSpec) -> Scope<'static> {
     Scope::Declared(spec.filter_variables())
 }
 
-/// Returns the paths and expressions of all filters.
+/// Returns the paths and expressions of all filters that are not empty.
 pub fn filters(spec: &ReceiverSpec) -> impl Iterator<Item = (String, &str)> {
-    let of_all = spec.resource_filter.as_deref();
-    let of_all = of_all.map(|text| ("spec.resourceFilter".to_owned(), text));
+    let common = spec.common_filter();
+    let common = common.map(|text| ("spec.resourceFilter".to_owned(), text));
     let resources = spec.resources.iter().enumerate();
-    of_all.into_iter().chain(resources.filter_map(|(at, resource)| {
-        let text = resource.filter.as_deref()?;
+    common.into_iter().chain(resources.filter_map(|(at, resource)| {
+        let text = resource.own_filter()?;
         Some((format!("spec.resources[{at}].filter"), text))
     }))
 }
@@ -272,6 +272,10 @@ mod tests {
         }
         assert_eq!(refused(&json!({})), None);
         assert_eq!(refused(&oidc(json!([issuer()]))), None);
+        let without_filters = json!({
+            "resourceFilter": "", "resources": [{"kind": "GitRepository", "name": "r", "filter": ""}],
+        });
+        assert_eq!(refused(&without_filters), None);
         let many = vec![json!({"kind": "GitRepository", "name": "r"}); MAX_RESOURCES + 1];
         assert!(
             refused(&json!({"resources": many}))

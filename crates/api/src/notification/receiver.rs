@@ -97,6 +97,12 @@ pub struct ReceiverSpec {
 }
 
 impl ReceiverSpec {
+    /// Returns the filter of all resources; `None` if it is empty, as by the original.
+    #[must_use]
+    pub fn common_filter(&self) -> Option<&str> {
+        self.resource_filter.as_deref().filter(|text| !text.is_empty())
+    }
+
     /// Returns the variables of expressions in filters. Only senders with tokens of OpenID Connect have claims.
     #[must_use]
     pub fn filter_variables(&self) -> &'static [&'static str] {
@@ -130,6 +136,14 @@ pub struct ReceiverResource {
     /// CEL expression as `resourceFilter`, for these objects only. Both must be true. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
+}
+
+impl ReceiverResource {
+    /// Returns the filter of this resource alone; `None` if it is empty, as by the original.
+    #[must_use]
+    pub fn own_filter(&self) -> Option<&str> {
+        self.filter.as_deref().filter(|text| !text.is_empty())
+    }
 }
 
 /// Names an issuer of tokens, and the conditions on these.

@@ -41,7 +41,11 @@ pub(super) struct Filters {
 
 impl Filters {
     pub(super) fn wanted(spec: &ReceiverSpec) -> bool {
-        spec.resource_filter.is_some() || spec.resources.iter().any(|resource| resource.filter.is_some())
+        spec.common_filter().is_some()
+            || spec
+                .resources
+                .iter()
+                .any(|resource| resource.own_filter().is_some())
     }
 
     /// Compiles the filters for a request, within its allowance.
@@ -51,18 +55,18 @@ impl Filters {
         claims: Value,
         allowance: &mut Allowance,
     ) -> Result<Self, FilterError> {
-        let mut compile = |text: &Option<String>| {
+        let mut compile = |text: Option<&str>| {
             let Some(text) = text else { return Ok(None) };
             allowance.spend(text.len())?;
             let program = Program::compile_bool(text, filter_scope(spec));
             program.map(Some).map_err(|_| FilterError::Compile)
         };
         Ok(Self {
-            all: compile(&spec.resource_filter)?,
+            all: compile(spec.common_filter())?,
             each: spec
                 .resources
                 .iter()
-                .map(|resource| compile(&resource.filter))
+                .map(|resource| compile(resource.own_filter()))
                 .collect::<Result<_, _>>()?,
             request,
             claims,
@@ -178,6 +182,19 @@ mod tests {
         assert!(slices >= 5, "{slices}");
         let refused = Err(EvalError::AllSteps(OF_REQUEST.steps));
         assert_eq!(results.last(), Some(&refused));
+    }
+
+    #[test]
+    fn empty_filters_are_none() {
+        let spec: ReceiverSpec = serde_json::from_value(json!({
+            "type": "generic", "resourceFilter": "",
+            "resources": [{"kind": "GitRepository", "name": "*", "filter": ""}],
+        }))
+        .unwrap();
+        assert!(!Filters::wanted(&spec));
+        let mut allowance = Allowance::new(OF_REQUEST);
+        let filters = Filters::new(&spec, Value::empty_map(), Value::empty_map(), &mut allowance).unwrap();
+        assert!(!filters.judges(0));
     }
 
     #[test]
