@@ -37,7 +37,7 @@ fn valid_manifests_are_counted() {
     let (code, text, told) = validated(&dir, "apps");
     assert_eq!((code, text.as_str()), (Some(0), ""), "{told}");
     assert!(
-        told.contains("1 valid objects, 1 of other kinds were left out"),
+        told.contains("objects that are valid: 1, of other kinds that were left out: 1"),
         "{told}"
     );
 }

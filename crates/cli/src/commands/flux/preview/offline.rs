@@ -118,7 +118,7 @@ pub(crate) fn validate(paths: &[PathBuf], formats: &[OutputTarget], terminal: &T
         report.invalid + report.valid
     );
     terminal.success(&format!(
-        "{} valid objects, {} of other kinds were left out",
+        "objects that are valid: {}, of other kinds that were left out: {}",
         report.valid, report.others
     ));
     Ok(())
