@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs a release build by cargo, and says how far it is and how long it will take: progress.sh TITLE cargo build ...
-# The estimate weighs each crate by its seconds on one core: those of the list below, and 1.5 for any other.
+# The estimate weighs each crate by its seconds on one core: those of the list below, and 1.5 for any other. A crate with a library and a
+# program counts for each.
 set -euo pipefail
 title=$1
 shift
 cores=$(nproc 2>/dev/null || echo 2)
-weights='helm=60 engine=60 kluctl-controller=60 source-controller=60 e2e=20'
-all=1200
+weights='helm=60 kluctl-controller=55 kustomize-controller=50 notification-controller=55 source-controller=60 e2e=20 testkit=25'
+all=1400
 echo "$title: about $(((all / cores + 59) / 60)) min if nothing is compiled yet, seconds if little has changed"
 "$@" --quiet --message-format=json-render-diagnostics | awk -v title="$title" -v weights="$weights" -v all="$all" -v cores="$cores" '
   BEGIN {
