@@ -7,11 +7,12 @@ use tree::{Budget, Exceeded};
 use yaml::{
     Position,
     node::Text,
+    print::JsonWriter,
     read::{Build, Opened},
 };
 
 use crate::{
-    IntKind, Value,
+    IntKind, Object, Value,
     template::{FormatError, FunctionError},
 };
 
@@ -22,6 +23,8 @@ const DEPTH: u32 = 1000;
 pub enum ConvertError {
     #[error("values nest deeper than {DEPTH} levels")]
     TooDeep,
+    #[error("JSON has no number {0}")]
+    NotJson(&'static str),
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
     #[error(transparent)]
@@ -33,6 +36,7 @@ impl From<ConvertError> for FunctionError {
         match error {
             ConvertError::Exceeded(error) => error.into(),
             ConvertError::Format(error) => error.into(),
+            ConvertError::NotJson(number) => Self::NotJson(number),
             error @ ConvertError::TooDeep => Self::Failed(error.to_string()),
         }
     }
@@ -80,6 +84,24 @@ impl Value {
     /// Converts a value for formats other than JSON: nil lists become empty.
     pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         Conversion::new(budget, false).plain(self, 0)
+    }
+
+    /// Prints compact JSON as Go's encoding/json does; with `html`, `<`, `>` and `&` are escaped. Its strings are in the form of
+    /// [`go::bytes`]. Fails for numbers that JSON can't represent.
+    pub(crate) fn to_json(&self, html: bool, budget: &Budget) -> Result<String, ConvertError> {
+        let mut out = JsonWriter::go(html);
+        Conversion::new(budget, true).write_json(self, 0, &mut out)?;
+        Ok(out.finish())
+    }
+}
+
+/// Checks that JSON can represent a number.
+pub(crate) fn check_finite(float: f64) -> Result<(), ConvertError> {
+    match float {
+        f64::INFINITY => Err(ConvertError::NotJson("+Inf")),
+        f64::NEG_INFINITY => Err(ConvertError::NotJson("-Inf")),
+        float if float.is_nan() => Err(ConvertError::NotJson("NaN")),
+        _ => Ok(()),
     }
 }
 
@@ -168,8 +190,12 @@ impl<'b> Conversion<'b> {
     fn string(&self, text: &str, depth: u32) -> Result<(), ConvertError> {
         self.budget.step(text.len() as u64 / 8)?;
         let is_escaped = |byte: &u8| matches!(byte, 0..b'\t' | 11..b' ' | b'<' | b'>' | b'&' | 0x7f);
-        let escaped = text.bytes().filter(is_escaped).count();
         let indent = (depth as usize).saturating_mul(2).saturating_add(1);
+        // Most strings are short words.
+        if indent <= 40 && text.bytes().all(|byte| byte != b'\n' && !is_escaped(&byte)) {
+            return self.grow(text.len());
+        }
+        let escaped = text.bytes().filter(is_escaped).count();
         // Far to the right, each space of a long line becomes a line break.
         let is_break = |byte: &u8| *byte == b'\n' || indent > 40 && *byte == b' ';
         let lines = text.bytes().filter(is_break).count();
@@ -243,6 +269,70 @@ impl<'b> Conversion<'b> {
             },
         })
     }
+
+    /// Writes the data that [`Conversion::plain`] returns, without a copy of the value.
+    fn write_json(&self, value: &Value, depth: u32, out: &mut JsonWriter) -> Result<(), ConvertError> {
+        if depth > DEPTH {
+            return Err(ConvertError::TooDeep);
+        }
+        self.count(value, depth)?;
+        match value {
+            Value::Nil | Value::Missing => out.null(),
+            Value::Bool(value) => out.bool(*value),
+            Value::Int(value, IntKind::Uint64) => out.uint(u64::try_from(*value).unwrap_or(u64::MAX)),
+            Value::Int(value, _) => out.int(*value as i64),
+            Value::Float(value) => {
+                check_finite(*value)?;
+                out.float(*value);
+            }
+            Value::String(text) => out.text(text),
+            Value::Bytes(bytes) => out.text(&base64(bytes)),
+            Value::List(_) | Value::Strings(_) | Value::Ints(_) if value.is_nil_list() => out.null(),
+            Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
+                out.open_list();
+                for (index, item) in items.iter().enumerate() {
+                    out.item(index);
+                    self.write_json(item, depth + 1, out)?;
+                }
+                out.close_list();
+            }
+            Value::Dict(map) => {
+                out.open_map();
+                for (index, (key, value)) in map.borrow().iter().enumerate() {
+                    self.string(key, depth)?;
+                    out.key(index, key);
+                    self.write_json(value, depth + 1, out)?;
+                }
+                out.close_map();
+            }
+            Value::Object(object) => self.write_json_object(&**object, depth, out)?,
+        }
+        Ok(())
+    }
+
+    fn write_json_object(
+        &self,
+        object: &dyn Object,
+        depth: u32,
+        out: &mut JsonWriter,
+    ) -> Result<(), ConvertError> {
+        if let Some(members) = object.members() {
+            out.open_map();
+            for (index, (key, value)) in members.into_iter().enumerate() {
+                out.key(index, key);
+                self.write_json(&value, depth + 1, out)?;
+            }
+            out.close_map();
+            return Ok(());
+        }
+        match object.data() {
+            Some(data) => self.write_json(&data, depth + 1, out),
+            None => {
+                let text = object.print(self.budget)?;
+                self.write_json(&Value::string(text), depth + 1, out)
+            }
+        }
+    }
 }
 
 fn byte_value(byte: u8) -> Value {
@@ -252,4 +342,45 @@ fn byte_value(byte: u8) -> Value {
 pub(crate) fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_that_of_the_converted_value() {
+        let nested = Value::dict([
+            (
+                "b",
+                Value::list(vec![Value::Nil, Value::Bool(true), Value::string("<a>\n\"é\"")]),
+            ),
+            (
+                "a",
+                Value::dict([
+                    ("x", Value::Float(1.5)),
+                    ("y", Value::Float(-3.0)),
+                    ("z", Value::Float(-0.0)),
+                ]),
+            ),
+            ("c", Value::Bytes(b"\xff\x00".to_vec().into())),
+            ("d", Value::Int(u64::MAX.into(), IntKind::Uint64)),
+            ("e", Value::Int((-7).into(), IntKind::Int64)),
+            ("f", Value::Float(1e21)),
+            ("g", Value::list(Vec::new())),
+            ("h\u{2028}", Value::dict::<&str>([])),
+        ]);
+        let budget = Budget::default();
+        let converted = nested.to_yaml(&budget).unwrap();
+        for (html, expected) in [
+            (true, yaml::print::json_html(&converted)),
+            (false, yaml::print::json(&converted)),
+        ] {
+            assert_eq!(nested.to_json(html, &budget).unwrap(), expected);
+        }
+        assert_eq!(
+            Value::list(vec![Value::Float(f64::NEG_INFINITY)]).to_json(true, &budget),
+            Err(ConvertError::NotJson("-Inf"))
+        );
+    }
 }

@@ -151,19 +151,25 @@ impl Budget {
     }
 
     /// Counts `n` steps, and checks the deadline every 1,024 of them.
+    #[inline]
     pub fn step(&self, n: u64) -> Result<(), Exceeded> {
         let before = self.steps.fetch_add(n, Ordering::Relaxed);
-        if before.saturating_add(n) > self.limits.steps {
+        let total = before.saturating_add(n);
+        if before / 1024 == total / 1024 && total <= self.limits.steps {
+            return Ok(());
+        }
+        self.check_steps(total)
+    }
+
+    #[cold]
+    fn check_steps(&self, total: u64) -> Result<(), Exceeded> {
+        if total > self.limits.steps {
             return Err(Exceeded::Limit {
                 what: "steps",
                 limit: self.limits.steps,
             });
         }
-        if before / 1024 != before.saturating_add(n) / 1024 {
-            self.check()
-        } else {
-            Ok(())
-        }
+        self.check()
     }
 
     /// Takes `n` bytes of the shared memory, beside the limits of the operation.

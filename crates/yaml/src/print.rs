@@ -16,6 +16,7 @@ mod tests;
 
 use dialect::{Dialect, GO, INDENT};
 use emit::Emitter;
+pub use json::JsonWriter;
 
 use tree::Budget;
 
@@ -125,44 +126,25 @@ pub fn all<'v>(values: impl IntoIterator<Item = &'v Value>, print: fn(&Value) ->
 /// Prints compact JSON with keys in their order.
 #[must_use]
 pub fn json(value: &Value) -> String {
-    json::print(
-        value,
-        &json::Style {
-            sorted: false,
-            html: false,
-            ..json::GO
-        },
-    )
+    json::print(value, &json::GO_RAW)
 }
 
 /// Prints JSON as Go's encoding/json prints structs by default: as [`json`], with `<`, `>` and `&` escaped.
 #[must_use]
 pub fn json_html(value: &Value) -> String {
-    json::print(
-        value,
-        &json::Style {
-            sorted: false,
-            ..json::GO
-        },
-    )
+    json::print(value, &json::GO)
 }
 
 /// Prints JSON as Go's encoding/json prints maps without HTML escaping: compact, keys sorted bytewise.
 #[must_use]
 pub fn json_sorted(value: &Value) -> String {
-    json::print(
-        value,
-        &json::Style {
-            html: false,
-            ..json::GO
-        },
-    )
+    json::print(value, &json::GO_SORTED_RAW)
 }
 
 /// Prints JSON as Go's encoding/json prints maps by default: as [`json_sorted`], with `<`, `>` and `&` escaped.
 #[must_use]
 pub fn json_sorted_html(value: &Value) -> String {
-    json::print(value, &json::GO)
+    json::print(value, &json::GO_SORTED)
 }
 
 /// Prints JSON as Python's `json.dumps` does: spaces after `,` and `:`, only ASCII, keys in their order.

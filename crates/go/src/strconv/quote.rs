@@ -55,7 +55,10 @@ pub fn quote_to_ascii(text: &str) -> String {
 pub(crate) fn quote_with(text: &str, mark: char, ascii: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
-    if has_invalid(text) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\' && char::from(byte) != mark;
+    if text.bytes().all(is_plain) {
+        out.push_str(text);
+    } else if has_invalid(text) {
         for chunk in of_str(text).utf8_chunks() {
             chunk
                 .valid()

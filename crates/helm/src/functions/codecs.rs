@@ -10,7 +10,9 @@ use super::{
     toml,
 };
 use crate::{
-    Value, sigs_yaml,
+    Value,
+    convert::{ConvertError, check_finite},
+    sigs_yaml,
     template::{FunctionError, Type},
 };
 
@@ -23,23 +25,21 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromYaml", TEXT, from_yaml),
     fixed("fromYamlArray", TEXT, from_yaml_array),
     fixed("toJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_html).or_else(quiet)
+        to_json(context, arguments, true).or_else(quiet)
     }),
     fixed("mustToJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_html)
+        to_json(context, arguments, true)
     }),
     fixed("toRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json)
+        to_json(context, arguments, false)
     }),
     fixed("mustToRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json)
+        to_json(context, arguments, false)
     }),
     fixed("toPrettyJson", ANY, |context, arguments| {
-        to_json(context, arguments, json::pretty).or_else(quiet)
+        to_pretty_json(context, arguments).or_else(quiet)
     }),
-    fixed("mustToPrettyJson", ANY, |context, arguments| {
-        to_json(context, arguments, json::pretty)
-    }),
+    fixed("mustToPrettyJson", ANY, to_pretty_json),
     fixed("fromJson", TEXT, from_json),
     fixed("fromJsonArray", TEXT, from_json_array),
     fixed("mustFromJson", TEXT, |context, arguments| {
@@ -66,27 +66,16 @@ fn quiet(error: FunctionError) -> Answer {
 /// Converts an argument to plain data; fails for floats that JSON can't represent.
 fn data(context: &Context<'_>, arguments: &[Value]) -> Result<yaml::Value, FunctionError> {
     let data = any(arguments, 0).to_yaml(context.budget)?;
-    match not_finite(&data) {
-        Some(float) => {
-            let word = if float.is_nan() {
-                "NaN"
-            } else if float > 0.0 {
-                "+Inf"
-            } else {
-                "-Inf"
-            };
-            Err(FunctionError::NotJson(word))
-        }
-        None => Ok(data),
-    }
+    check_numbers(&data)?;
+    Ok(data)
 }
 
-fn not_finite(value: &yaml::Value) -> Option<f64> {
+fn check_numbers(value: &yaml::Value) -> Result<(), ConvertError> {
     match value {
-        yaml::Value::Float(float) => Some(*float).filter(|float| !float.is_finite()),
-        yaml::Value::Seq(items) => items.iter().find_map(not_finite),
-        yaml::Value::Map(map) => map.iter().find_map(|(_, value)| not_finite(value)),
-        _ => None,
+        yaml::Value::Float(float) => check_finite(*float),
+        yaml::Value::Seq(items) => items.iter().try_for_each(check_numbers),
+        yaml::Value::Map(map) => map.iter().try_for_each(|(_, value)| check_numbers(value)),
+        _ => Ok(()),
     }
 }
 
@@ -95,9 +84,18 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
     Ok(Value::utf8(text))
 }
 
-fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
-    let text = print(&data(context, arguments)?);
-    made(context, &bytes::replace_invalid(&text, "\\ufffd"))
+fn to_json(context: &Context<'_>, arguments: &[Value], html: bool) -> Answer {
+    let text = any(arguments, 0).to_json(html, context.budget)?;
+    made_json(context, &text)
+}
+
+fn to_pretty_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let text = json::pretty(&data(context, arguments)?);
+    made_json(context, &text)
+}
+
+fn made_json(context: &Context<'_>, text: &str) -> Answer {
+    made(context, &bytes::replace_invalid(text, "\\ufffd"))
 }
 
 /// Prints through JSON; a value that JSON or the YAML reader rejects is an empty string.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::number;
 use crate::{Map, Value};
 
+#[derive(Debug)]
 pub(super) struct Style {
     /// Keys sorted bytewise.
     pub(super) sorted: bool,
@@ -16,13 +17,21 @@ pub(super) struct Style {
     pub(super) float: fn(f64) -> String,
 }
 
+/// Go's JSON of structs.
 pub(super) const GO: Style = Style {
-    sorted: true,
+    sorted: false,
     html: true,
     ascii: false,
     comma: ",",
     colon: ":",
     float: number::go_json,
+};
+pub(super) const GO_RAW: Style = Style { html: false, ..GO };
+/// Go's JSON of maps.
+pub(super) const GO_SORTED: Style = Style { sorted: true, ..GO };
+pub(super) const GO_SORTED_RAW: Style = Style {
+    sorted: true,
+    ..GO_RAW
 };
 
 pub(super) const PYTHON: Style = Style {
@@ -34,70 +43,151 @@ pub(super) const PYTHON: Style = Style {
     float: number::python_json,
 };
 
-pub(super) fn print(value: &Value, style: &Style) -> String {
-    let mut out = String::new();
-    write_value(&mut out, value, style);
-    out
+pub(super) fn print(value: &Value, style: &'static Style) -> String {
+    let mut writer = JsonWriter::new(style);
+    writer.value(value);
+    writer.finish()
 }
 
-fn write_value(out: &mut String, value: &Value, style: &Style) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Int(value) => out.push_str(&value.to_string()),
-        Value::UInt(value) => out.push_str(&value.to_string()),
-        Value::Float(value) => out.push_str(&(style.float)(*value)),
-        Value::String(text) => write_text(out, text, style),
-        Value::Seq(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(style.comma);
-                }
-                write_value(out, item, style);
-            }
-            out.push(']');
+/// Writes compact JSON piece by piece, for values of other types than [`Value`]. Lists and maps are opened and closed by the caller, who
+/// names the position of each item.
+#[derive(Debug)]
+pub struct JsonWriter {
+    out: String,
+    style: &'static Style,
+}
+
+impl JsonWriter {
+    pub(super) fn new(style: &'static Style) -> Self {
+        Self {
+            out: String::with_capacity(256),
+            style,
         }
-        Value::Map(map) => write_map(out, map, style),
     }
-}
 
-fn write_map(out: &mut String, map: &Map, style: &Style) {
-    let mut entries: Vec<(&str, &Value)> = map.iter().collect();
-    if style.sorted {
-        entries.sort_unstable_by_key(|(key, _)| *key);
+    /// Makes a writer of JSON as Go's encoding/json prints it; with `html`, `<`, `>` and `&` are escaped.
+    #[must_use]
+    pub fn go(html: bool) -> Self {
+        Self::new(if html { &GO } else { &GO_RAW })
     }
-    out.push('{');
-    for (index, (key, value)) in entries.into_iter().enumerate() {
+
+    #[must_use]
+    pub fn finish(self) -> String {
+        self.out
+    }
+
+    pub fn null(&mut self) {
+        self.out.push_str("null");
+    }
+
+    pub fn bool(&mut self, value: bool) {
+        self.out.push_str(if value { "true" } else { "false" });
+    }
+
+    pub fn int(&mut self, value: i64) {
+        let _ = write!(self.out, "{value}");
+    }
+
+    pub fn uint(&mut self, value: u64) {
+        let _ = write!(self.out, "{value}");
+    }
+
+    pub fn float(&mut self, value: f64) {
+        self.out.push_str(&(self.style.float)(value));
+    }
+
+    pub fn open_list(&mut self) {
+        self.out.push('[');
+    }
+
+    /// Begins an item of a list.
+    pub fn item(&mut self, index: usize) {
         if index > 0 {
-            out.push_str(style.comma);
+            self.out.push_str(self.style.comma);
         }
-        write_text(out, key, style);
-        out.push_str(style.colon);
-        write_value(out, value, style);
     }
-    out.push('}');
+
+    pub fn close_list(&mut self) {
+        self.out.push(']');
+    }
+
+    pub fn open_map(&mut self) {
+        self.out.push('{');
+    }
+
+    /// Begins an entry of a map.
+    pub fn key(&mut self, index: usize, key: &str) {
+        self.item(index);
+        self.text(key);
+        self.out.push_str(self.style.colon);
+    }
+
+    pub fn close_map(&mut self) {
+        self.out.push('}');
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.null(),
+            Value::Bool(value) => self.bool(*value),
+            Value::Int(value) => self.int(*value),
+            Value::UInt(value) => self.uint(*value),
+            Value::Float(value) => self.float(*value),
+            Value::String(text) => self.text(text),
+            Value::Seq(items) => {
+                self.open_list();
+                for (index, item) in items.iter().enumerate() {
+                    self.item(index);
+                    self.value(item);
+                }
+                self.close_list();
+            }
+            Value::Map(map) => self.map(map),
+        }
+    }
+
+    fn map(&mut self, map: &Map) {
+        let mut entries: Vec<(&str, &Value)> = map.iter().collect();
+        if self.style.sorted {
+            entries.sort_unstable_by_key(|(key, _)| *key);
+        }
+        self.open_map();
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            self.key(index, key);
+            self.value(value);
+        }
+        self.close_map();
+    }
+
+    pub fn text(&mut self, text: &str) {
+        let (out, style) = (&mut self.out, self.style);
+        let is_plain =
+            |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&');
+        out.push('"');
+        if text.bytes().all(is_plain) {
+            out.push_str(text);
+        } else {
+            text.chars().for_each(|c| write_char(out, c, style));
+        }
+        out.push('"');
+    }
 }
 
-fn write_text(out: &mut String, text: &str, style: &Style) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' if style.html => escape(out, c),
-            '\u{2028}' | '\u{2029}' => escape(out, c),
-            '\0'..='\u{1f}' => escape(out, c),
-            '\u{7f}'.. if style.ascii => escape(out, c),
-            c => out.push(c),
-        }
+fn write_char(out: &mut String, c: char, style: &Style) {
+    match c {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{8}' => out.push_str("\\b"),
+        '\u{c}' => out.push_str("\\f"),
+        '<' | '>' | '&' if style.html => escape(out, c),
+        '\u{2028}' | '\u{2029}' => escape(out, c),
+        '\0'..='\u{1f}' => escape(out, c),
+        '\u{7f}'.. if style.ascii => escape(out, c),
+        c => out.push(c),
     }
-    out.push('"');
 }
 
 /// `\u00e9`, or a pair of them beyond the first 65,536 characters.

@@ -18,6 +18,10 @@ pub(super) fn go_json(float: f64) -> String {
     if !float.is_finite() {
         return "null".to_owned();
     }
+    // Whole numbers, whose digits an integer has exactly; zero may be negative.
+    if float != 0.0 && float.abs() < 1e15 && float.fract() == 0.0 {
+        return (float as i64).to_string();
+    }
     let decimal = Decimal::shortest(float);
     if float == 0.0 || (-6..21).contains(&decimal.exponent()) {
         decimal.plain()

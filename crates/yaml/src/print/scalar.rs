@@ -30,6 +30,16 @@ impl Emitter<'_> {
     /// Writes a plain scalar, or the inside of single quotes: a single blank beyond the width becomes a line break, and a
     /// line break an empty line.
     fn folded(&mut self, text: &str, context: Context, quoted: bool) {
+        // Most strings are short and of letters.
+        let fits = context.key || self.column + text.len() <= self.dialect.width;
+        if fits
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b' '..=b'~') && byte != b'\'')
+        {
+            self.put(text);
+            return;
+        }
         let mut chars = text.chars().peekable();
         let mut before = None;
         while let Some(c) = chars.next() {

@@ -295,7 +295,7 @@ impl<'s> State<'s, '_> {
     }
 }
 
-/// Returns true if Go exports a name: methods with other names can't be called from templates.
+/// Returns true if a method may have this name: Go exports names that begin with a capital letter, and ours are all ASCII.
 fn is_exported(name: &str) -> bool {
-    name.starts_with(char::is_uppercase)
+    name.as_bytes().first().is_some_and(u8::is_ascii_uppercase)
 }
