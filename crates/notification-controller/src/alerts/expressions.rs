@@ -53,6 +53,18 @@ pub(crate) fn compile<T: AsRef<str>>(texts: &[T]) -> Result<Regex, ExpressionErr
     Ok(compile_patterns(texts, LIST_BYTES)?)
 }
 
+/// Escapes the line breaks and other control characters of an expression that an error repeats.
+fn one_line(why: &str) -> String {
+    let mut line = String::with_capacity(why.len());
+    for c in why.chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
 /// Returns the path of the first invalid expression, or of a list that is too large, with the reason.
 #[must_use]
 pub fn broken_expression(spec: &AlertSpec) -> Option<(String, String)> {
@@ -78,7 +90,7 @@ pub fn broken_expression(spec: &AlertSpec) -> Option<(String, String)> {
                 let mut each = texts.iter().enumerate();
                 each.find_map(|(at, text)| {
                     let why = compile(&[text]).err()?;
-                    Some((format!("spec.{list}[{at}]"), why.to_string()))
+                    Some((format!("spec.{list}[{at}]"), one_line(&why.to_string())))
                 })
             }
             Err(ExpressionError::TooLarge) => {

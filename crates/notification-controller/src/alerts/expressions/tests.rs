@@ -111,6 +111,9 @@ fn broken_and_oversized_expressions_are_named() {
     let large = r"\pL{1000}";
     assert_eq!(compile(&[large]).unwrap_err(), ExpressionError::TooLarge);
     assert!(compile(&["(".repeat(60)]).is_err());
+    // A message is one line, whatever it repeats.
+    let (_, why) = broken_expression(&spec(&["(?:\n"], &[])).unwrap();
+    assert!(why.ends_with("missing closing ): `(?:\\n`"), "{why}");
 }
 
 #[tokio::test]
