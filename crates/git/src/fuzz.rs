@@ -171,6 +171,10 @@ fn fuzz_ranges_of_versions() {
         let Ok(range) = Range::parse(&text) else { return };
         assert_eq!(range.to_string(), text);
         let matches = range.matches(&version);
+        // A longer range, written twice, is over the maximum size.
+        if text.len() > 1000 {
+            return;
+        }
         // Alternatives may be swapped. Without spaces, `||` becomes a part of the versions of a hyphen range, as in the
         // original's grammar.
         let either = Range::parse(&format!("{text} || {text}")).unwrap();
