@@ -171,6 +171,9 @@ fn fuzz_ranges_of_versions() {
         let Ok(range) = Range::parse(&text) else { return };
         assert_eq!(range.to_string(), text);
         let matches = range.matches(&version);
+        if !version.pre.is_empty() && !text.contains('-') {
+            assert!(!matches, "no part of the range mentions a pre-release");
+        }
         // A longer range, written twice, is over the maximum size.
         if text.len() > 1000 {
             return;
@@ -181,9 +184,6 @@ fn fuzz_ranges_of_versions() {
         assert_eq!(either.matches(&version), matches);
         let plain = Range::parse(&format!("{text} || ={version}")).unwrap();
         assert!(plain.matches(&version));
-        if !version.pre.is_empty() && !text.contains('-') {
-            assert!(!matches, "no part of the range mentions a pre-release");
-        }
     });
 }
 
