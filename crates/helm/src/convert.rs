@@ -86,12 +86,10 @@ impl Value {
         Conversion::new(budget, false).plain(self, 0)
     }
 
-    /// Prints compact JSON as Go's encoding/json does; with `html`, `<`, `>` and `&` are escaped. Its strings are in the form of
-    /// [`go::bytes`]. Fails for numbers that JSON can't represent.
-    pub(crate) fn to_json(&self, html: bool, budget: &Budget) -> Result<String, ConvertError> {
-        let mut out = JsonWriter::go(html);
-        Conversion::new(budget, true).write_json(self, 0, &mut out)?;
-        Ok(out.finish())
+    /// Prints JSON, whose strings are in the form of [`go::bytes`]. Fails for numbers that JSON can't represent.
+    pub(crate) fn to_json(&self, mut writer: JsonWriter, budget: &Budget) -> Result<String, ConvertError> {
+        Conversion::new(budget, true).write_json(self, 0, &mut writer)?;
+        Ok(writer.finish())
     }
 }
 
@@ -376,11 +374,38 @@ mod tests {
             (true, yaml::print::json_html(&converted)),
             (false, yaml::print::json(&converted)),
         ] {
-            assert_eq!(nested.to_json(html, &budget).unwrap(), expected);
+            assert_eq!(nested.to_json(JsonWriter::go(html), &budget).unwrap(), expected);
         }
         assert_eq!(
-            Value::list(vec![Value::Float(f64::NEG_INFINITY)]).to_json(true, &budget),
+            Value::list(vec![Value::Float(f64::NEG_INFINITY)]).to_json(JsonWriter::go(true), &budget),
             Err(ConvertError::NotJson("-Inf"))
+        );
+    }
+
+    #[test]
+    fn indented_json_has_a_line_for_each_item() {
+        let nested = Value::dict([
+            (
+                "a",
+                Value::list(vec![Value::string("<["), Value::list(Vec::new())]),
+            ),
+            ("b", Value::dict([("c", Value::dict::<&str>([]))])),
+        ]);
+        let expected = [
+            "{",
+            r#"  "a": ["#,
+            r#"    "\u003c[","#,
+            r"    []",
+            r"  ],",
+            r#"  "b": {"#,
+            r#"    "c": {}"#,
+            r"  }",
+            "}",
+        ];
+        let budget = Budget::default();
+        assert_eq!(
+            nested.to_json(JsonWriter::go_indented(), &budget).unwrap(),
+            expected.join("\n")
         );
     }
 }

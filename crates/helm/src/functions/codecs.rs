@@ -1,6 +1,7 @@
 //! YAML, JSON and TOML. The parsers return error messages as data, as in Helm.
 
 use go::bytes;
+use yaml::print::JsonWriter;
 
 use super::{
     arguments::{any, text},
@@ -25,16 +26,16 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromYaml", TEXT, from_yaml),
     fixed("fromYamlArray", TEXT, from_yaml_array),
     fixed("toJson", ANY, |context, arguments| {
-        to_json(context, arguments, true).or_else(quiet)
+        to_json(context, arguments, JsonWriter::go(true)).or_else(quiet)
     }),
     fixed("mustToJson", ANY, |context, arguments| {
-        to_json(context, arguments, true)
+        to_json(context, arguments, JsonWriter::go(true))
     }),
     fixed("toRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, false)
+        to_json(context, arguments, JsonWriter::go(false))
     }),
     fixed("mustToRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, false)
+        to_json(context, arguments, JsonWriter::go(false))
     }),
     fixed("toPrettyJson", ANY, |context, arguments| {
         to_pretty_json(context, arguments).or_else(quiet)
@@ -84,18 +85,13 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
     Ok(Value::utf8(text))
 }
 
-fn to_json(context: &Context<'_>, arguments: &[Value], html: bool) -> Answer {
-    let text = any(arguments, 0).to_json(html, context.budget)?;
-    made_json(context, &text)
+fn to_json(context: &Context<'_>, arguments: &[Value], writer: JsonWriter) -> Answer {
+    let text = any(arguments, 0).to_json(writer, context.budget)?;
+    made(context, &bytes::replace_invalid(&text, "\\ufffd"))
 }
 
 fn to_pretty_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let text = json::pretty(&data(context, arguments)?);
-    made_json(context, &text)
-}
-
-fn made_json(context: &Context<'_>, text: &str) -> Answer {
-    made(context, &bytes::replace_invalid(text, "\\ufffd"))
+    to_json(context, arguments, JsonWriter::go_indented())
 }
 
 /// Prints through JSON; a value that JSON or the YAML reader rejects is an empty string.

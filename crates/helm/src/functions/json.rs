@@ -1,4 +1,4 @@
-//! JSON as Go reads it, and indents it.
+//! JSON as Go reads it.
 
 mod read;
 
@@ -56,51 +56,6 @@ pub(super) fn wanted(found: Value, prefix: &str, map: bool, budget: &Budget) -> 
         "[]interface {}"
     };
     Err(format!("{prefix}json: cannot unmarshal {name} into Go value of type {kind}").into())
-}
-
-pub(super) fn pretty(value: &yaml::Value) -> String {
-    let mut out = String::new();
-    write(&mut out, value, 0);
-    out
-}
-
-fn line(out: &mut String, depth: usize) {
-    out.push('\n');
-    for _ in 0..depth {
-        out.push_str("  ");
-    }
-}
-
-fn write(out: &mut String, value: &yaml::Value, depth: usize) {
-    match value {
-        yaml::Value::Seq(items) if !items.is_empty() => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                line(out, depth + 1);
-                write(out, item, depth + 1);
-            }
-            line(out, depth);
-            out.push(']');
-        }
-        yaml::Value::Map(map) if !map.is_empty() => {
-            out.push('{');
-            for (index, (key, value)) in map.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                line(out, depth + 1);
-                out.push_str(&yaml::print::json_html(&key.into()));
-                out.push_str(": ");
-                write(out, value, depth + 1);
-            }
-            line(out, depth);
-            out.push('}');
-        }
-        scalar => out.push_str(&yaml::print::json_html(scalar)),
-    }
 }
 
 /// Parses JSON, whose numbers are floats.

@@ -14,6 +14,8 @@ pub(super) struct Style {
     pub(super) ascii: bool,
     pub(super) comma: &'static str,
     pub(super) colon: &'static str,
+    /// The indentation of a level, each item on its own line; empty for all on one line.
+    pub(super) indent: &'static str,
     pub(super) float: fn(f64) -> String,
 }
 
@@ -24,9 +26,15 @@ pub(super) const GO: Style = Style {
     ascii: false,
     comma: ",",
     colon: ":",
+    indent: "",
     float: number::go_json,
 };
 pub(super) const GO_RAW: Style = Style { html: false, ..GO };
+const GO_INDENTED: Style = Style {
+    colon: ": ",
+    indent: "  ",
+    ..GO
+};
 /// Go's JSON of maps.
 pub(super) const GO_SORTED: Style = Style { sorted: true, ..GO };
 pub(super) const GO_SORTED_RAW: Style = Style {
@@ -40,6 +48,7 @@ pub(super) const PYTHON: Style = Style {
     ascii: true,
     comma: ", ",
     colon: ": ",
+    indent: "",
     float: number::python_json,
 };
 
@@ -49,12 +58,13 @@ pub(super) fn print(value: &Value, style: &'static Style) -> String {
     writer.finish()
 }
 
-/// Writes compact JSON piece by piece, for values of other types than [`Value`]. Lists and maps are opened and closed by the caller, who
+/// Writes JSON piece by piece, for values of other types than [`Value`]. Lists and maps are opened and closed by the caller, who
 /// names the position of each item.
 #[derive(Debug)]
 pub struct JsonWriter {
     out: String,
     style: &'static Style,
+    depth: usize,
 }
 
 impl JsonWriter {
@@ -62,13 +72,20 @@ impl JsonWriter {
         Self {
             out: String::with_capacity(256),
             style,
+            depth: 0,
         }
     }
 
-    /// Makes a writer of JSON as Go's encoding/json prints it; with `html`, `<`, `>` and `&` are escaped.
+    /// Makes a writer of compact JSON as Go's encoding/json prints it; with `html`, `<`, `>` and `&` are escaped.
     #[must_use]
     pub fn go(html: bool) -> Self {
         Self::new(if html { &GO } else { &GO_RAW })
+    }
+
+    /// Makes a writer of JSON as Go's `json.MarshalIndent` prints it with two spaces a level.
+    #[must_use]
+    pub fn go_indented() -> Self {
+        Self::new(&GO_INDENTED)
     }
 
     #[must_use]
@@ -97,7 +114,7 @@ impl JsonWriter {
     }
 
     pub fn open_list(&mut self) {
-        self.out.push('[');
+        self.open('[');
     }
 
     /// Begins an item of a list.
@@ -105,14 +122,15 @@ impl JsonWriter {
         if index > 0 {
             self.out.push_str(self.style.comma);
         }
+        self.line();
     }
 
     pub fn close_list(&mut self) {
-        self.out.push(']');
+        self.close('[', ']');
     }
 
     pub fn open_map(&mut self) {
-        self.out.push('{');
+        self.open('{');
     }
 
     /// Begins an entry of a map.
@@ -123,7 +141,32 @@ impl JsonWriter {
     }
 
     pub fn close_map(&mut self) {
-        self.out.push('}');
+        self.close('{', '}');
+    }
+
+    fn open(&mut self, bracket: char) {
+        self.out.push(bracket);
+        self.depth += 1;
+    }
+
+    fn close(&mut self, opening: char, bracket: char) {
+        self.depth -= 1;
+        // The brackets of an empty list or map stay together.
+        if !self.out.ends_with(opening) {
+            self.line();
+        }
+        self.out.push(bracket);
+    }
+
+    /// Begins a line, unless the style is compact.
+    fn line(&mut self) {
+        if self.style.indent.is_empty() {
+            return;
+        }
+        self.out.push('\n');
+        for _ in 0..self.depth {
+            self.out.push_str(self.style.indent);
+        }
     }
 
     fn value(&mut self, value: &Value) {
