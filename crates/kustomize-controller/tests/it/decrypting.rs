@@ -1,18 +1,17 @@
 //! Encrypted files and Secrets.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::web::Page;
 
-use crate::fixture::{Fixture, server};
+use crate::fixture::{AGE_FILE, Fixture, encrypted_for_vault, server};
 
 const AGE_KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
 /// A key that decrypts nothing.
 const OTHER_AGE_KEY: &str = "AGE-SECRET-KEY-1QYPQXPQ9QCRSSZG2PVXQ6RS0ZQG3YYC5Z5TPWXQERGD3C8G7RUSQGPQYEE";
-const AGE_FILE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 /// The data key of [`AGE_FILE`] in base64.
 const DATA_KEY: &str = "RbfEykHmYvXa5QVCtgnOPRLqn3hrNpv1WIOVU6uxIYE=";
 
@@ -96,19 +95,6 @@ async fn secrets_are_decrypted() -> Result<()> {
     Ok(())
 }
 
-/// Returns [`AGE_FILE`] with a key in the Vault at an address instead of an age key. Its Secret has the given name.
-fn for_vault(address: &str, name: &str) -> Result<String> {
-    let (before, rest) = AGE_FILE.split_once("    age:\n").context("the keys")?;
-    let (_, after) = rest
-        .split_once("    lastmodified:")
-        .context("the end of the keys")?;
-    let key: Value = json!([{
-        "vault_address": address, "engine_path": "transit", "key_name": name, "enc": "vault:v1:AAAA",
-    }]);
-    let file = format!("{before}    hc_vault: {key}\n    lastmodified:{after}");
-    Ok(file.replace("name: shop", &format!("name: {name}")))
-}
-
 /// A07: age, PGP and Vault; whole objects, files and env files of generators, values of Secrets with the credentials of registries.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_and_formats_of_all_kinds_are_decrypted() -> Result<()> {
@@ -140,7 +126,7 @@ async fn keys_and_formats_of_all_kinds_are_decrypted() -> Result<()> {
         ("age.yaml", AGE_FILE.replace("name: shop", "name: age")),
         (
             "vault.yaml",
-            for_vault(server().url("").trim_end_matches('/'), "vault")?,
+            encrypted_for_vault("vault", 1)?.replace("name: shop", "name: vault"),
         ),
         ("registry.yaml", registry.to_string()),
         (

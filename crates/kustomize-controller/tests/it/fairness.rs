@@ -6,28 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{eventually, web::Page};
 
-use crate::fixture::{Fixture, TIMEOUT, map, server};
+use crate::fixture::{Fixture, TIMEOUT, encrypted_for_vault, map, server};
 
-const FOR_AGE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 /// Number of Kustomizations that wait; more than the permits of the kind.
 const WAITING: usize = 6;
 const PERMITS: usize = 4;
 /// Time for the Kustomization of the other namespace: a hanging key service takes five times as long.
 const SOON: Duration = Duration::from_secs(60);
-
-/// Returns an encrypted Secret with twenty keys in a Vault that does not answer.
-fn encrypted(name: &str) -> Result<String> {
-    let (before, rest) = FOR_AGE.split_once("    age:\n").context("the keys")?;
-    let (_, after) = rest
-        .split_once("    lastmodified:")
-        .context("the end of the keys")?;
-    let key = json!({
-        "vault_address": server().url("").trim_end_matches('/'), "engine_path": "transit", "key_name": name,
-        "enc": "vault:v1:AAAA",
-    });
-    let keys = Value::from(vec![key; 20]);
-    Ok(format!("{before}    hc_vault: {keys}\n    lastmodified:{after}"))
-}
 
 /// Applies a Kustomization of the source of the same name, which the controller of the test selects.
 async fn deploy(fixture: &Fixture, name: &str, spec: Value) -> Result<()> {
@@ -59,7 +44,9 @@ async fn key_services_that_hang_delay_no_kustomization_of_another_namespace() ->
     let path = |name: &str| format!("/v1/transit/decrypt/{name}");
     for name in &names {
         server().page(&path(name), Page::Stalled(Vec::new().into()));
-        tenant.offer(name, &[("a.yaml", encrypted(name)?)]).await?;
+        tenant
+            .offer(name, &[("a.yaml", encrypted_for_vault(name, 20)?)])
+            .await?;
         let decryption = json!({ "provider": "sops", "secretRef": { "name": "keys" } });
         deploy(
             &tenant,

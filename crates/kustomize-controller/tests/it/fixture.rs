@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::{
     conditions,
     kustomize::{Kustomization, KustomizationStatus},
@@ -53,6 +53,25 @@ pub(crate) struct Fixture {
     pub(crate) controller: Controller,
     /// The name of the controller in the audit log.
     pub(crate) user: String,
+}
+
+/// A Secret that is encrypted for an age key.
+pub(crate) const AGE_FILE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
+
+/// Returns [`AGE_FILE`] with keys of the Vault at [`server`] instead of the age key.
+pub(crate) fn encrypted_for_vault(key: &str, count: usize) -> Result<String> {
+    let (before, rest) = AGE_FILE.split_once("    age:\n").context("no age keys")?;
+    let (_, after) = rest
+        .split_once("    lastmodified:")
+        .context("no end of the age keys")?;
+    let entry = json!({
+        "vault_address": server().url("").trim_end_matches('/'), "engine_path": "transit", "key_name": key,
+        "enc": "vault:v1:AAAA",
+    });
+    let entries = Value::from(vec![entry; count]);
+    Ok(format!(
+        "{before}    hc_vault: {entries}\n    lastmodified:{after}"
+    ))
 }
 
 /// Returns the manifest of a ConfigMap with one value.
