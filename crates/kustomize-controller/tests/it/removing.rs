@@ -1,11 +1,14 @@
 //! Deletion policies.
 
 use anyhow::Result;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 use testkit::wait_for;
 
-use crate::fixture::{Fixture, TIMEOUT, map};
+use crate::fixture::{Fixture, TIMEOUT, map, status};
 
 /// A10, A13: the objects that are deleted with a Kustomization.
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +71,7 @@ async fn deletion_waits_for_the_end_of_objects_if_the_policy_says_so() -> Result
     Ok(())
 }
 
-/// A06, A28: an object that is suspended leaves its objects; one without a finalizer goes.
+/// A28: an object that is suspended leaves its objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn suspended_objects_leave_their_objects() -> Result<()> {
     let fixture = Fixture::new("leaving", &[]).await?;
@@ -78,12 +81,34 @@ async fn suspended_objects_leave_their_objects() -> Result<()> {
     fixture.edit("shop", json!({ "suspend": true })).await?;
     fixture.remove("shop").await?;
     assert_eq!(fixture.values("shop").await?.len(), 1);
-    fixture.deploy("early", json!({ "suspend": true })).await?;
-    let early = fixture.objects().get("early").await?;
-    assert_eq!(early.metadata.finalizers, None);
+    Ok(())
+}
+
+/// A06: an object that is deleted before the controller sees it gets no finalizer, and its deletion succeeds.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_deleted_before_they_have_a_finalizer_go() -> Result<()> {
+    let fixture = Fixture::new("early", &[]).await?;
+    let held = "example.com/held";
+    fixture.controller.pause()?;
+    let mut early = fixture.kustomization("early", &json!({}));
+    early["metadata"]["finalizers"] = json!([held]);
+    fixture.plane.apply(early).await?;
     fixture
         .objects()
         .delete("early", &DeleteParams::default())
+        .await?;
+    fixture.controller.resume()?;
+    // The pass of an object that was created later shows that this one had its turn.
+    let revision = fixture.offer("later", &[("a.yaml", map("a", "1"))]).await?;
+    fixture.deploy("later", json!({})).await?;
+    fixture.applied("later", &revision).await?;
+    let early = fixture.objects().get("early").await?;
+    assert_eq!(early.finalizers(), [held]);
+    assert!(status(&early).conditions.is_empty());
+    let released = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    fixture
+        .objects()
+        .patch("early", &PatchParams::default(), &released)
         .await?;
     testkit::wait_gone(&fixture.objects(), "early", TIMEOUT).await
 }
