@@ -156,6 +156,14 @@ fn conversions_of_values_are_charged_before_they_are_made() {
 }
 
 #[test]
+fn searches_for_patterns_have_no_memory_for_groups() {
+    let patterns = vec!["()(?P<x>[^a])a?a?".repeat(9); 100];
+    let compiled = compile_patterns(&patterns, 1 << 20).unwrap();
+    assert_eq!(compiled.group_info().slot_len(), 0);
+    assert!(compiled.is_match("bbbbbbbbb") && !compiled.is_match("aa"));
+}
+
+#[test]
 fn patterns_are_bounded_before_they_are_parsed() {
     // Each class of a parsed expression has kilobytes, whatever the size limit of the compiled one.
     for pattern in ["\\w".repeat(30_000), "[\\p{L}]".repeat(4000), "a".repeat(1 << 20)] {

@@ -1,8 +1,9 @@
 //! Regular expressions whose size and time are bounded, also while they are compiled.
 
-use go::regexp::{RegexpError, to_rust};
+use go::regexp::{MAX_PARSED, RegexpError, parsed_bytes, to_rust};
 use regex_automata::{
     meta::{Builder, Config, Regex},
+    nfa::thompson::WhichCaptures,
     util::syntax,
 };
 
@@ -11,12 +12,6 @@ const MAX_BYTES: usize = 1 << 20;
 /// Maximum length of an expression, in bytes. It may come from a request.
 const MAX_LENGTH: usize = 8 << 10;
 const MAX_NESTING: u32 = 50;
-/// Maximum size of a parsed expression, in bytes: it is made before the compiled one.
-const MAX_PARSED: usize = 16 << 20;
-/// Size of a parsed character, in bytes.
-const PARSED_CHARACTER: usize = 200;
-/// Size of a parsed class such as `\w`, which has hundreds of ranges, in bytes.
-const PARSED_CLASS: usize = 12 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
@@ -49,6 +44,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
 }
 
 /// Compiles expressions in Go's syntax to one of at most `max_bytes` bytes, which matches if any of them does, in time that is linear in the text.
+/// It only tells if a string matches, not where.
 /// Fails if one is invalid, or they are too large together, before or after they are compiled.
 pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Result<Regex, PatternError> {
     let translated = patterns.iter().map(|pattern| to_rust(pattern.as_ref()));
@@ -59,6 +55,8 @@ pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Resu
     }
     let config = Config::new()
         .nfa_size_limit(Some(max_bytes))
+        // A search would have memory for the positions of each expression at each state.
+        .which_captures(WhichCaptures::None)
         .auto_prefilter(false)
         // Lazy automata need more memory than the expression.
         .hybrid(false)
@@ -80,12 +78,4 @@ pub fn compile_patterns<T: AsRef<str>>(patterns: &[T], max_bytes: usize) -> Resu
             PatternError::Invalid(line.trim().to_owned())
         }
     })
-}
-
-/// Returns an upper bound of the size of a parsed expression, in bytes.
-fn parsed_bytes(pattern: &str) -> usize {
-    let escapes = pattern.as_bytes().windows(2);
-    let classes = escapes.filter(|pair| matches!(pair, [b'\\', class] if b"wWdDsSpP".contains(class)));
-    let classes = classes.count().saturating_mul(PARSED_CLASS);
-    classes.saturating_add(pattern.len().saturating_mul(PARSED_CHARACTER))
 }

@@ -30,7 +30,7 @@ pub enum RegexpError {
     /// The error of an expression in the syntax of crate regex, in its words.
     #[error("{0}")]
     Unicode(String),
-    /// The compiled expression is over 4 MiB, or the expression over 128 KiB.
+    /// The compiled expression is over 4 MiB, the parsed one over [`MAX_PARSED`], or the expression over 128 KiB.
     #[error("error parsing regexp: expression nests too deeply or is too large")]
     TooLarge,
 }
@@ -54,8 +54,14 @@ const SIZE: usize = 4 << 20;
 /// Maximum length of an expression in bytes: its syntax tree takes a hundred times as much.
 const LENGTH: usize = 128 << 10;
 
-/// Maximum number of escapes that stand for a class of Unicode: each takes up to 8 KiB before the expression is compiled.
-const CLASSES: usize = 1000;
+/// Maximum size of a parsed expression in bytes: it is made before the compiled one.
+pub const MAX_PARSED: usize = 16 << 20;
+
+/// Size of a parsed character in bytes.
+const PARSED_CHARACTER: usize = 200;
+
+/// Size of a parsed class such as `\pL`, which has hundreds of ranges, in bytes.
+const PARSED_CLASS: usize = 12 << 10;
 
 /// Maximum number of positions of groups that all threads of a search hold together.
 const POSITIONS: usize = 1 << 20;
@@ -82,7 +88,7 @@ pub struct Regexp {
 impl Regexp {
     /// Compiles an expression. Fails if Go refuses it, or if it is too large.
     pub fn compile(expression: &str) -> Result<Self, RegexpError> {
-        let translated = to_rust(expression)?;
+        let translated = translate(expression, true)?;
         Self::build(&translated, false, |_| RegexpError::TooLarge)
     }
 
@@ -93,9 +99,7 @@ impl Regexp {
 
     /// Compiles an expression in the syntax of crate regex. With `utf8`, it matches whole characters only.
     fn build(expression: &str, utf8: bool, invalid: fn(String) -> RegexpError) -> Result<Self, RegexpError> {
-        if expression.len() > 2 * LENGTH || classes(expression) > CLASSES {
-            return Err(RegexpError::TooLarge);
-        }
+        check_parsed(expression)?;
         let hir = syntax::parse_with(expression, &syntax::Config::new().utf8(utf8))
             .map_err(|error| invalid(error.to_string()))?;
         let nfa = Compiler::new()
@@ -146,14 +150,21 @@ impl Regexp {
     }
 }
 
-/// Translates an expression in Go's syntax to the syntax of crate regex, with which it has the same matches. Fails with Go's error if Go
-/// refuses it.
+/// Translates an expression in Go's syntax to the syntax of crate regex, with which it matches the same strings. Its groups capture
+/// nothing, because a search has memory for each group at each state. Fails with Go's error if Go refuses it, and if it is over 128 KiB,
+/// or over [`MAX_PARSED`] when it is parsed.
 ///
 /// ```
-/// assert_eq!(go::regexp::to_rust(r"{name}\d")?, r"\{name\}[0-9]");
+/// assert_eq!(go::regexp::to_rust(r"{name}(\d)")?, r"\{name\}(?:[0-9])");
 /// # Ok::<(), go::regexp::RegexpError>(())
 /// ```
 pub fn to_rust(expression: &str) -> Result<String, RegexpError> {
+    let translated = translate(expression, false)?;
+    check_parsed(&translated)?;
+    Ok(translated)
+}
+
+fn translate(expression: &str, captures: bool) -> Result<String, RegexpError> {
     if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
         return Err(RegexpError::Syntax {
             problem: "invalid UTF-8",
@@ -163,23 +174,32 @@ pub fn to_rust(expression: &str) -> Result<String, RegexpError> {
     if expression.len() > LENGTH {
         return Err(RegexpError::TooLarge);
     }
-    translate::translate(expression)
+    translate::translate(expression, captures)
 }
 
 fn free(_: u64) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// Returns the number of escapes that may stand for a class of Unicode.
-fn classes(expression: &str) -> usize {
+fn check_parsed(expression: &str) -> Result<(), RegexpError> {
+    match parsed_bytes(expression) {
+        ..=MAX_PARSED => Ok(()),
+        _ => Err(RegexpError::TooLarge),
+    }
+}
+
+/// Returns an upper bound of the size of a parsed expression of crate regex, in bytes.
+#[must_use]
+pub fn parsed_bytes(expression: &str) -> usize {
     let mut letters = expression.bytes();
-    let mut found = 0;
+    let mut classes: usize = 0;
     while let Some(letter) = letters.next() {
         if letter == b'\\' {
-            found += usize::from(letters.next().is_some_and(|letter| b"pPwWdD".contains(&letter)));
+            classes += usize::from(letters.next().is_some_and(|letter| b"pPwWdDsS".contains(&letter)));
         }
     }
-    found
+    let characters = expression.len().saturating_mul(PARSED_CHARACTER);
+    characters.saturating_add(classes.saturating_mul(PARSED_CLASS))
 }
 
 #[derive(Debug, Clone)]

@@ -205,7 +205,25 @@ fn strings_without_a_first_byte_are_skipped() {
 }
 
 #[test]
+fn translated_groups_capture_nothing() {
+    for (expression, translated) in [
+        ("()(a)", "(?:)(?:a)"),
+        ("(?P<n>a)(?<1>b)(?P<n>c)", "(?:a)(?:b)(?:c)"),
+        ("(?i:a)(b|(c))*", "(?i:a)(?:b|(?:c))*"),
+    ] {
+        assert_eq!(to_rust(expression).as_deref(), Ok(translated));
+    }
+}
+
+#[test]
 fn large_expressions_are_refused_before_they_take_memory() {
+    for expression in [r"\pL".repeat(2_000), r"\PN".repeat(2_000), "a".repeat(100 << 10)] {
+        assert_eq!(to_rust(&expression), Err(RegexpError::TooLarge));
+        assert_eq!(
+            Regexp::compile(&expression).map(|_| ()),
+            Err(RegexpError::TooLarge)
+        );
+    }
     for expression in [
         r"\pL".repeat(2_000),
         "a".repeat(200 << 10),

@@ -14,9 +14,11 @@ fn error(problem: &'static str, text: &str) -> RegexpError {
     }
 }
 
-pub(super) fn translate(expression: &str) -> Result<String, RegexpError> {
+/// Translates an expression. Without `captures`, its groups capture nothing.
+pub(super) fn translate(expression: &str, captures: bool) -> Result<String, RegexpError> {
     let mut translator = Translator {
         whole: expression,
+        captures,
         at: 0,
         out: String::new(),
         groups: Vec::new(),
@@ -52,6 +54,7 @@ struct Group {
 
 struct Translator<'t> {
     whole: &'t str,
+    captures: bool,
     at: usize,
     out: String,
     groups: Vec<Group>,
@@ -204,7 +207,7 @@ impl<'t> Translator<'t> {
         let start = self.at;
         let Some(inside) = self.rest().strip_prefix("(?") else {
             self.at += 1;
-            self.open("(");
+            self.capture("(");
             return Ok(());
         };
         let Some(named) = inside.strip_prefix("P<").or_else(|| inside.strip_prefix('<')) else {
@@ -219,14 +222,19 @@ impl<'t> Translator<'t> {
         }
         if self.names.contains(&name) {
             // The first of several groups with a name has it.
-            self.open("(");
+            self.capture("(");
             return Ok(());
         }
         self.names.push(name);
         // Crate regex wants names that begin with a letter; groups are found by their index as well.
         let digit = name.starts_with(|c: char| c.is_numeric());
-        self.open(&format!("(?P<{}{name}>", if digit { "_" } else { "" }));
+        self.capture(&format!("(?P<{}{name}>", if digit { "_" } else { "" }));
         Ok(())
+    }
+
+    /// Opens a group that captures.
+    fn capture(&mut self, text: &str) {
+        self.open(if self.captures { text } else { "(?:" });
     }
 
     /// Translates flags, such as `(?i)` and `(?i-s:`. Crate regex wants each flag once.

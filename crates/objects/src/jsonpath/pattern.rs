@@ -11,12 +11,6 @@ const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const LARGE: usize = 256 << 10;
 /// Maximum size of the lazy automaton of an expression, in bytes.
 const AUTOMATON: usize = 64 << 10;
-/// Maximum size of a parsed expression, in bytes.
-const MAX_PARSED: usize = 16 << 20;
-/// Size of a parsed character, in bytes.
-const PARSED_CHARACTER: usize = 200;
-/// Size of a parsed class such as `\w`, which has hundreds of ranges, in bytes.
-const PARSED_CLASS: usize = 12 << 10;
 /// Maximum bytes of the expressions for an object.
 const MAX_PATTERNS: usize = 32 << 20;
 
@@ -34,9 +28,6 @@ fn sized(pattern: &str, size: usize) -> Result<Regex, PatternError> {
         RegexpError::TooLarge => PatternError::TooLarge,
         error => PatternError::Syntax(error.to_string()),
     })?;
-    if parsed_bytes(&translated) > MAX_PARSED {
-        return Err(PatternError::TooLarge);
-    }
     let built = RegexBuilder::new(&translated)
         .size_limit(size)
         .dfa_size_limit(AUTOMATON)
@@ -49,14 +40,6 @@ fn sized(pattern: &str, size: usize) -> Result<Regex, PatternError> {
             PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
         }
     })
-}
-
-/// Returns an upper bound of the size of a parsed expression, in bytes.
-fn parsed_bytes(pattern: &str) -> usize {
-    let escapes = pattern.as_bytes().windows(2);
-    let classes = escapes.filter(|pair| matches!(pair, [b'\\', class] if b"wWdDsSpP".contains(class)));
-    let classes = classes.count().saturating_mul(PARSED_CLASS);
-    classes.saturating_add(pattern.len().saturating_mul(PARSED_CHARACTER))
 }
 
 /// A regular expression of a user, with its size.
