@@ -204,7 +204,7 @@ async fn annotations_exempt_objects() -> Result<()> {
     Ok(())
 }
 
-/// A29: an object that moved to another Kustomization stays, in either order.
+/// A29: an object that moved to another Kustomization stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_that_moved_to_another_owner_stay() -> Result<()> {
     let fixture = Fixture::new("moved", &[]).await?;
@@ -234,6 +234,33 @@ async fn objects_that_moved_to_another_owner_stay() -> Result<()> {
         fixture.values("two").await?,
         [("moved".to_owned(), "2".to_owned())].into()
     );
+    Ok(())
+}
+
+/// An object that two Kustomizations list belongs to the one that applied it last, and the removal of the other one leaves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn object_of_two_lists_belongs_to_its_last_owner() -> Result<()> {
+    let fixture = Fixture::new("shared", &[]).await?;
+    for (name, value) in [("one", "1"), ("two", "2")] {
+        let revision = fixture.offer(name, &[("a.yaml", map("shared", value))]).await?;
+        fixture.deploy(name, json!({})).await?;
+        fixture.applied(name, &revision).await?;
+    }
+    let shared = |value: &str| [("shared".to_owned(), value.to_owned())].into();
+    assert_eq!(fixture.values("two").await?, shared("2"));
+    fixture.reconcile("one").await?;
+    assert_eq!(fixture.values("one").await?, shared("1"));
+    fixture.remove("two").await?;
+    assert_eq!(fixture.values("one").await?, shared("1"));
+    // The other order of a move: the object leaves the first list before it is in the second one.
+    let empty = fixture.offer("one", &[("b.yaml", map("b", "1"))]).await?;
+    fixture.applied("one", &empty).await?;
+    assert!(!fixture.values("one").await?.contains_key("shared"));
+    let revision = fixture.offer("three", &[("a.yaml", map("shared", "3"))]).await?;
+    fixture.deploy("three", json!({})).await?;
+    fixture.applied("three", &revision).await?;
+    fixture.remove("one").await?;
+    assert_eq!(fixture.values("three").await?, shared("3"));
     Ok(())
 }
 
