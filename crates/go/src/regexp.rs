@@ -1,5 +1,6 @@
 //! Package `regexp`: regular expressions in Go's syntax and with its errors, compiled by crate regex-automata.
 
+mod pattern;
 mod search;
 mod translate;
 
@@ -13,6 +14,7 @@ use regex_automata::{
 use crate::{bytes, strconv};
 use search::{FirstBytes, NONE, first_bytes};
 
+pub use pattern::{Pattern, PatternQuota};
 pub use search::Search;
 
 /// Returns the steps of a render that visits of states count as: a visit among many states takes some ten nanoseconds, as a step does.
@@ -30,9 +32,12 @@ pub enum RegexpError {
     /// The error of an expression in the syntax of crate regex, in its words.
     #[error("{0}")]
     Unicode(String),
-    /// The compiled expression is over 4 MiB, the parsed one over [`MAX_PARSED`], or the expression over 128 KiB.
+    /// The compiled expression is over 4 MiB (a [`Pattern`]: 1 MiB), the parsed one over [`MAX_PARSED`], or the expression over 128 KiB.
     #[error("error parsing regexp: expression nests too deeply or is too large")]
     TooLarge,
+    /// The patterns of a [`PatternQuota`] are over 32 MiB.
+    #[error("the patterns are too many or too large together: use fewer or smaller ones")]
+    TooMany,
 }
 
 impl RegexpError {

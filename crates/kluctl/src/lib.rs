@@ -24,7 +24,6 @@ mod legacy;
 mod list;
 mod merge;
 mod namespaces;
-mod patterns;
 mod plan;
 mod postprocess;
 #[cfg(test)]

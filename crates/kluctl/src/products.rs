@@ -118,7 +118,7 @@ fn regular_expressions_of_a_project_are_bounded_together() {
             ("a/m.yaml", object.to_owned()),
         ]
     };
-    refused(&images(300), "all regular expressions of the list");
+    refused(&images(300), "the patterns are too many or too large together");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use api::{
     kustomize::{IgnoreRule, ObjectSelector},
 };
 use apply::IgnoredFields;
+use go::regexp::{Pattern, PatternQuota, RegexpError};
 use kustomize::{InvalidSelector, LabelSelector};
 use limits::compute;
 use objects::{
     Error, ObjectRef,
     ignored::{InvalidPointer, Pointer},
-    jsonpath::{Meter, Pattern, PatternError, Patterns},
+    jsonpath::Meter,
     meta,
 };
 use yaml::Value;
@@ -28,7 +29,7 @@ pub enum InvalidRule {
     Pattern {
         at: usize,
         field: &'static str,
-        error: PatternError,
+        error: RegexpError,
     },
     #[error("ignore[{at}].target.{field}: {error}")]
     Selector {
@@ -82,11 +83,11 @@ impl IgnoreRules {
         if rules.is_empty() {
             return Ok(None);
         }
-        let mut memory = Patterns::default();
+        let mut quota = PatternQuota::default();
         let compiled = rules.iter().enumerate().map(|(at, rule)| {
             let paths = rule.paths.iter().map(|path| Pointer::parse(path));
             let target = rule.target.as_ref();
-            let target = target.map(|target| Target::compile(at, target, &mut memory));
+            let target = target.map(|target| Target::compile(at, target, &mut quota));
             Ok(Rule {
                 paths: paths
                     .collect::<Result<_, _>>()
@@ -116,12 +117,12 @@ impl IgnoredFields for IgnoreRules {
 }
 
 impl Target {
-    fn compile(at: usize, target: &ObjectSelector, memory: &mut Patterns) -> Result<Self, InvalidRule> {
+    fn compile(at: usize, target: &ObjectSelector, quota: &mut PatternQuota) -> Result<Self, InvalidRule> {
         let mut pattern = |field, text: &Option<String>| {
             let Some(text) = text.as_deref().filter(|text| !text.is_empty()) else {
                 return Ok(None);
             };
-            let compiled = memory.compile(&format!("^(?:{text})$"));
+            let compiled = quota.compile(&format!("^(?:{text})$"));
             let compiled = compiled.map_err(|error| InvalidRule::Pattern { at, field, error })?;
             Ok(Some((text.to_owned(), compiled)))
         };
@@ -161,7 +162,7 @@ impl Target {
             let Some((source, pattern)) = pattern else {
                 continue;
             };
-            let found = pattern.is_match(text, meter).map_err(|reason| Error::Pattern {
+            let found = meter.is_match(pattern, text).map_err(|reason| Error::Pattern {
                 origin: "spec.ignore[].target".to_owned(),
                 pattern: source.clone(),
                 reason: reason.to_string(),

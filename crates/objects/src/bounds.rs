@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use go::regexp::{Pattern, PatternQuota, RegexpError};
 use serde_json::json;
 use testkit::fuzz::{self, Random};
 use yaml::Value;
@@ -12,7 +13,7 @@ use yaml::Value;
 use crate::{
     Error, Ignore, ObjectRef,
     conflict::{self, Cause},
-    jsonpath::{JsonPath, JsonPathError, Meter, Pattern, PatternError, Patterns},
+    jsonpath::{JsonPath, JsonPathError, Meter},
     managed::{self, Element},
     normalize,
     path::{self, Key},
@@ -151,12 +152,12 @@ fn patterns_are_bounded_before_they_are_parsed() {
         "a".repeat(1 << 20),
         "\\pL{1000}".to_owned(),
     ] {
-        let error = timed(|| Pattern::new(&pattern).err());
-        assert_eq!(error, Some(PatternError::TooLarge));
+        let error = timed(|| Pattern::compile(&pattern).err());
+        assert_eq!(error, Some(RegexpError::TooLarge));
     }
-    let mut memory = Patterns::default();
-    let refused = (0..10_000).find_map(|_| memory.compile("a+").err());
-    assert_eq!(refused, Some(PatternError::TooMany));
+    let mut quota = PatternQuota::default();
+    let refused = (0..10_000).find_map(|_| quota.compile("a+").err());
+    assert_eq!(refused, Some(RegexpError::TooMany));
 }
 
 #[test]
@@ -258,8 +259,8 @@ fn fuzz_texts_at_the_limits_take_bounded_work() {
             if let Ok(path) = JsonPath::parse(&text) {
                 let _ = path.find_within(&object, &mut meter);
             }
-            if let Ok(pattern) = Pattern::new(&text) {
-                let _ = pattern.is_match(&"ab".repeat(5000), &mut meter);
+            if let Ok(pattern) = Pattern::compile(&text) {
+                let _ = meter.is_match(&pattern, &"ab".repeat(5000));
             }
             let rule = IgnoreRule {
                 paths: vec![text.clone(); 3],

@@ -10,11 +10,12 @@ use std::{
     fmt::Display,
 };
 
+use go::regexp::{Pattern, PatternQuota};
 use yaml::Value;
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, JsonPathError, Meter, Pattern, Patterns},
+    jsonpath::{JsonPath, JsonPathError, Meter},
     managed::{self, Field, ManagedFields},
     meta,
     path::{self, Path},
@@ -183,10 +184,10 @@ impl ConflictTexts {
     /// # Errors
     /// Fails when a JSON path or a regular expression does not parse, or is too large.
     pub fn compile(&self) -> Result<Resolver, Error> {
-        let mut memory = Patterns::default();
+        let mut quota = PatternQuota::default();
         let rules = self.texts.iter().map(|text| {
             let mut pattern = || {
-                let compiled = memory.compile(&text.source);
+                let compiled = quota.compile(&text.source);
                 compiled.map_err(|reason| text.pattern_error(&reason))
             };
             let matcher = match text.kind {
@@ -305,7 +306,7 @@ impl Resolver {
         let meter = &mut self.meter;
         let mut any = |pattern: &Pattern, texts: &[&str]| {
             for text in texts {
-                if pattern.is_match(text, meter)? {
+                if meter.is_match(pattern, text)? {
                     return Ok(true);
                 }
             }

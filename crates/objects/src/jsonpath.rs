@@ -8,19 +8,18 @@ mod error;
 mod eval;
 mod meter;
 mod parse;
-mod pattern;
 mod wrap;
 
 #[cfg(test)]
 mod tests;
 
+use go::regexp::Pattern;
 use yaml::{Map, Value};
 
 use crate::path::Path;
 
-pub use error::{JsonPathError, PatternError, WrapError};
+pub use error::{JsonPathError, WrapError};
 pub use meter::Meter;
-pub use pattern::{Pattern, Patterns, bounded_regex};
 
 /// The maximum length of a path, in bytes.
 const MAX_LENGTH: usize = 4096;

@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
+use go::regexp::{Pattern, PatternQuota};
 use yaml::{Map, Value};
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, Meter, Pattern, Patterns},
+    jsonpath::{JsonPath, Meter},
     meta, path,
     rules::IgnoreRule,
     vocabulary::{Vocabulary, is_marked},
@@ -95,7 +96,7 @@ impl IgnoreTexts {
             everything: self.everything,
             ..Ignore::default()
         };
-        let mut memory = Patterns::default();
+        let mut quota = PatternQuota::default();
         for Text {
             origin,
             text,
@@ -108,7 +109,7 @@ impl IgnoreTexts {
                     ignore.paths.push((origin.clone(), text.clone(), parsed));
                 }
                 true => {
-                    let compiled = memory
+                    let compiled = quota
                         .compile(text)
                         .map_err(|reason| pattern_error(origin, text, &reason))?;
                     ignore.patterns.push((origin.clone(), text.clone(), compiled));
@@ -186,7 +187,7 @@ impl Ignore {
 
 fn is_ignored(path: &str, patterns: &[(String, String, Pattern)], meter: &mut Meter) -> Result<bool, Error> {
     for (origin, text, pattern) in patterns {
-        let found = pattern.is_match(path, meter);
+        let found = meter.is_match(pattern, path);
         if found.map_err(|reason| pattern_error(origin, text, &reason))? {
             return Ok(true);
         }

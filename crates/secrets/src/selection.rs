@@ -1,17 +1,8 @@
 //! Selection of the values that are encrypted.
 
-use regex::{Regex, RegexBuilder};
+use go::regexp::Pattern;
 use tree::{Budget, Exceeded};
 
-/// Largest sizes of compiled regular expressions in bytes, with the steps for each byte that they search: the most states that a search may
-/// follow at once, divided by 100. No larger ones are compiled.
-const SIZES: [(usize, u64); 5] = [
-    (4 << 10, 1),
-    (16 << 10, 8),
-    (64 << 10, 32),
-    (256 << 10, 128),
-    (1 << 20, 512),
-];
 /// Maximum steps of one search, during which the budget is not polled.
 const MAX_SEARCH: u64 = 4 << 20;
 
@@ -27,27 +18,16 @@ pub(crate) enum Selection {
 
 /// A regular expression from a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
-    regex: Regex,
-    /// Steps for each byte that is searched.
-    steps: u64,
-}
+pub(crate) struct Rule(Pattern);
 
 impl Rule {
     /// Compiles a regular expression in Go's syntax; `None` if it is invalid, or larger than 1 MiB when it is compiled.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
-        let translated = go::regexp::to_rust(pattern).ok()?;
-        SIZES.iter().find_map(|(size, steps)| {
-            let built = RegexBuilder::new(&translated).size_limit(*size).build();
-            Some(Self {
-                regex: built.ok()?,
-                steps: *steps,
-            })
-        })
+        Pattern::compile(pattern).ok().map(Self)
     }
 
     fn is_match(&self, text: &str, budget: &Budget) -> Result<bool, Exceeded> {
-        let steps = self.steps.saturating_mul(text.len() as u64 + 1);
+        let steps = self.0.steps(text.len());
         if steps > MAX_SEARCH {
             return Err(Exceeded::Limit {
                 what: "steps of a search by a regular expression of a sops file",
@@ -55,7 +35,7 @@ impl Rule {
             });
         }
         budget.step(steps)?;
-        Ok(self.regex.is_match(text))
+        Ok(self.0.is_match(text))
     }
 }
 
@@ -238,7 +218,7 @@ mod tests {
         for (pattern, fits) in [("^(data|stringData)$", true), (r"\pL{20}x", false)] {
             let rule = Rule::new(pattern).unwrap();
             let searched = rule.is_match(&"a".repeat(500_000), &Budget::new(limits.clone()));
-            assert_eq!(searched.is_ok(), fits, "{pattern} {}", rule.steps);
+            assert_eq!(searched.is_ok(), fits, "{pattern} {}", rule.0.steps(0));
             let long = rule.is_match(&"a".repeat(5 << 20), &Budget::default());
             assert!(
                 long.unwrap_err()

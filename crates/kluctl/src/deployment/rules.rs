@@ -1,10 +1,10 @@
 //! Rules of projects for fields of objects: ignored differences and conflict resolution.
 
+use go::regexp::Pattern;
 use objects::{
-    jsonpath::{JsonPath, bounded_regex},
+    jsonpath::JsonPath,
     rules::{ConflictAction, ConflictRule, IgnoreRule, ObjectPattern, Rules},
 };
-
 use tree::Budget;
 
 use crate::{Error, fields::Fields};
@@ -102,7 +102,7 @@ fn patterns(fields: &Fields<'_>, field: &str, budget: &Budget) -> Result<Vec<Str
         budget
             .step(STEPS_OF_A_PATTERN)
             .map_err(|source| fields.exceeded(field, source))?;
-        bounded_regex(pattern).map_err(|why| wrong(fields, field, pattern, &why.to_string()))?;
+        Pattern::compile(pattern).map_err(|why| wrong(fields, field, pattern, &why.to_string()))?;
     }
     Ok(patterns)
 }

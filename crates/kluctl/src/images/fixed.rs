@@ -1,11 +1,11 @@
 //! Images that replace others, from `--fixed-image` and `images`.
 
+use go::regexp::{Pattern, PatternQuota};
 use objects::ObjectRef;
-use regex::Regex;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{ArgumentError, Error, fields::Fields, files, patterns::Patterns};
+use crate::{ArgumentError, Error, fields::Fields, files};
 
 /// An image for requests of templates.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +26,11 @@ pub struct FixedImage {
 #[derive(Debug, Clone)]
 pub struct ImagePattern {
     text: String,
-    regex: Regex,
+    compiled: Pattern,
 }
+
+/// Steps of a search by a regular expression that count as a step of the budget.
+const SEARCHED: u64 = 32;
 
 const FIELDS: &[&str] = &[
     "image",
@@ -91,7 +94,7 @@ impl FixedImage {
         map
     }
 
-    pub(super) fn decode(fields: &Fields<'_>, patterns: &mut Patterns) -> Result<Self, Error> {
+    pub(super) fn decode(fields: &Fields<'_>, quota: &mut PatternQuota) -> Result<Self, Error> {
         fields.check(FIELDS, &[])?;
         let image = fields.filled_string("image")?;
         let pattern = fields.filled_string("imageRegex")?;
@@ -103,21 +106,31 @@ impl FixedImage {
             }
             _ => {}
         }
-        let regex = |pattern: String| -> Result<ImagePattern, Error> {
-            let regex = patterns.compile(&pattern).map_err(|why| {
+        let compile = |pattern: String| -> Result<ImagePattern, Error> {
+            let compiled = quota.compile(&pattern).map_err(|why| {
                 let field = fields.path_of("imageRegex");
                 fields.invalid("imageRegex", format!("{field} {pattern:?}: {why}"))
             })?;
-            Ok(ImagePattern { text: pattern, regex })
+            Ok(ImagePattern {
+                text: pattern,
+                compiled,
+            })
         };
         Ok(Self {
             image,
-            image_regex: pattern.map(regex).transpose()?,
+            image_regex: pattern.map(compile).transpose()?,
             result_image: fields.required("resultImage")?,
             namespace: fields.filled_string("namespace")?,
             deployment: fields.filled_string("deployment")?,
             container: fields.filled_string("container")?,
         })
+    }
+
+    /// Returns the steps of the budget that [`Self::matches`] takes.
+    pub(super) fn steps(&self, image: &str) -> u64 {
+        let searched = self.image_regex.as_ref();
+        let searched = searched.map_or(0, |pattern| pattern.compiled.steps(image.len()));
+        1 + searched / SEARCHED
     }
 
     /// Returns true if this entry applies to a request for `image`.
@@ -127,7 +140,7 @@ impl FixedImage {
         };
         let named = match (&self.image, &self.image_regex) {
             (Some(wanted), _) => wanted == image,
-            (None, Some(pattern)) => pattern.regex.is_match(image),
+            (None, Some(pattern)) => pattern.compiled.is_match(image),
             (None, None) => false,
         };
         named
@@ -146,11 +159,11 @@ pub(super) struct Asks<'a> {
 }
 
 pub(crate) fn list(fields: &Fields<'_>, field: &str) -> Result<Vec<FixedImage>, Error> {
-    let (mut images, mut patterns) = (Vec::new(), Patterns::default());
+    let (mut images, mut quota) = (Vec::new(), PatternQuota::default());
     for (index, value) in fields.seq(field)?.iter().enumerate() {
         let path = fields.path_of(&format!("{field}[{index}]"));
         let one = Fields::new(fields.file, value, &path, fields.line_of(field))?;
-        images.push(FixedImage::decode(&one, &mut patterns)?);
+        images.push(FixedImage::decode(&one, &mut quota)?);
     }
     Ok(images)
 }

@@ -21,9 +21,6 @@ use crate::{
     repeated,
 };
 
-/// Bytes of a request that a regular expression searches in a step.
-const SEARCHED_BYTES: usize = 32;
-
 /// An image that an object requested, and the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedImage {
@@ -83,11 +80,9 @@ impl ImageContext<'_> {
     /// Counts the compared images of one request.
     fn count(&self, of_vars: &[FixedImage], text: &str, reference: &ObjectRef) -> Result<(), Error> {
         let operation = || format!("images of {reference}");
-        // A regular expression takes longer with a longer image.
-        let searched = 1 + text.len() / SEARCHED_BYTES;
-        let counted = self
-            .budget
-            .step((self.fixed.len() + of_vars.len()) as u64 * searched as u64);
+        let images = self.fixed.iter().chain(of_vars);
+        let steps = images.map(|fixed| fixed.steps(text));
+        let counted = self.budget.step(steps.fold(0, u64::saturating_add));
         counted.map_err(|source| Error::Budget {
             operation: operation(),
             source,

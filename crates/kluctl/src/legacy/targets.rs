@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use objects::jsonpath::bounded_regex;
+use go::regexp::Pattern;
 use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
@@ -15,8 +15,6 @@ use crate::{
     source::{self, Remote},
 };
 
-/// Product of bytes of names and patterns that is searched in a step.
-const SEARCHED: u64 = 64;
 /// Cost of a pattern, in steps of the budget.
 const PATTERN_STEPS: u64 = 10_000;
 
@@ -84,7 +82,7 @@ pub(crate) fn target_file(fields: &Fields<'_>) -> Result<Option<TargetFile>, Err
 }
 
 fn check_pattern(fields: &Fields<'_>, field: &str, pattern: &str) -> Result<(), Error> {
-    let checked = bounded_regex(pattern).map(drop);
+    let checked = Pattern::compile(pattern).map(drop);
     checked.map_err(|why| fields.invalid(field, format!("{}: {why}", fields.path_of(field))))
 }
 
@@ -138,11 +136,11 @@ fn remotes(
         true => format!("^(?:{pattern})$"),
         false => format!("^refs/(?:heads|tags)/(?:{pattern})$"),
     };
-    let whole = bounded_regex(&whole).map_err(|error| Error::Cluster(error.to_string()))?;
+    let whole = Pattern::compile(&whole).map_err(|error| Error::Cluster(error.to_string()))?;
     let all = references(&project.url, request, budget)?;
-    let names: usize = all.iter().map(|listed| listed.name.len()).sum();
-    let searched = names.saturating_mul(pattern.len()) as u64 / SEARCHED;
-    budget.step(searched).map_err(|source| Error::Budget {
+    let searches = all.iter().map(|listed| whole.steps(listed.name.len()));
+    let steps = searches.fold(0, u64::saturating_add);
+    budget.step(steps).map_err(|source| Error::Budget {
         operation: format!(
             "the branches of {}",
             kustomize::remote::redact_address(&project.url)
@@ -231,7 +229,8 @@ fn one(
             Value::String(text) => text,
             value => yaml::print::json(&value),
         };
-        let matches = bounded_regex(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&text));
+        let matches =
+            Pattern::compile(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&text));
         if !matches {
             return Err(fields.invalid("args", format!("arg {name} does not match {pattern}")));
         }

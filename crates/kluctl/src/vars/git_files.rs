@@ -1,7 +1,6 @@
 //! Files of branches and tags of Git repositories.
 
-use objects::jsonpath::bounded_regex;
-use regex::Regex;
+use go::regexp::{Pattern, PatternQuota, quote_meta};
 use tree::{Exceeded, Tree, TreePath};
 use yaml::{Map, Value};
 
@@ -12,21 +11,16 @@ use super::{
     source::{GitFile, GitFiles},
     weight_of_map,
 };
-use crate::{
-    Error, GitReference, RemoteRef, SourceAddress, decrypt, files, patterns::Patterns, source as sources,
-};
-
-/// Product of bytes of names and patterns that is searched in a step.
-const SEARCHED: usize = 64;
+use crate::{Error, GitReference, RemoteRef, SourceAddress, decrypt, files, source as sources};
 
 impl Reader<'_> {
     /// Returns the matching files of each matching branch or tag, in the order of their names.
     pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Loaded, Error> {
-        let mut patterns = Patterns::default();
+        let mut quota = PatternQuota::default();
         let globs = source
             .files
             .iter()
-            .map(|file| glob(&file.glob, &mut patterns).map(|pattern| (pattern, file)));
+            .map(|file| glob(&file.glob, &mut quota).map(|pattern| (pattern, file)));
         let globs = globs.collect::<Result<Vec<_>, String>>();
         let globs = globs.map_err(|why| self.failed(why))?;
         let (mut matches, mut sensitive) = (Vec::new(), false);
@@ -80,11 +74,8 @@ impl Reader<'_> {
             }
             GitReference::Branch(pattern) | GitReference::Tag(pattern) => {
                 let pattern = format!("^{prefix}(?:{pattern})$");
-                let pattern = bounded_regex(&pattern).map_err(|why| self.failed(format!("ref: {why}")))?;
-                self.charge(
-                    all.iter().map(|listed| listed.name.len()).sum(),
-                    pattern.as_str().len(),
-                )?;
+                let pattern = Pattern::compile(&pattern).map_err(|why| self.failed(format!("ref: {why}")))?;
+                self.charge(all.iter().map(|listed| pattern.steps(listed.name.len())))?;
                 let matching = all.into_iter().filter(|listed| pattern.is_match(&listed.name));
                 found.extend(matching.filter_map(|listed| {
                     let reference = GitReference::from_full(&listed.name)?;
@@ -101,15 +92,18 @@ impl Reader<'_> {
     fn files_of(
         &mut self,
         tree: &dyn Tree,
-        globs: &[(Regex, &GitFile)],
+        globs: &[(Pattern, &GitFile)],
         reference: &GitReference,
         full: &str,
     ) -> Result<(Map, bool), Error> {
         let mut sensitive = false;
         let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
-        let patterns = globs.iter().map(|(pattern, _)| pattern.as_str().len()).sum();
         for path in files::walk(tree, &TreePath::root(), self.inputs.budget)? {
-            self.charge(path.as_str().len(), patterns)?;
+            self.charge(
+                globs
+                    .iter()
+                    .map(|(pattern, _)| pattern.steps(path.as_str().len())),
+            )?;
             let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
             let Some((_, config)) = matching else {
                 continue;
@@ -136,10 +130,10 @@ impl Reader<'_> {
         Ok((found, sensitive))
     }
 
-    /// Charges searches in names before they are made: the bytes of the names times the bytes of the patterns.
-    fn charge(&self, names: usize, patterns: usize) -> Result<(), Error> {
-        let steps = names.saturating_mul(patterns) / SEARCHED;
-        let charged = self.inputs.budget.step(steps as u64);
+    /// Charges searches in names before they are made.
+    fn charge(&self, searches: impl Iterator<Item = u64>) -> Result<(), Error> {
+        let steps = searches.fold(0, u64::saturating_add);
+        let charged = self.inputs.budget.step(steps);
         charged.map_err(|source| self.exceeded(source))
     }
 
@@ -188,7 +182,7 @@ impl Reader<'_> {
 }
 
 /// Compiles a pattern of paths, in which `*` stays in a directory and `**` doesn't.
-fn glob(text: &str, patterns: &mut Patterns) -> Result<Regex, String> {
+fn glob(text: &str, quota: &mut PatternQuota) -> Result<Pattern, String> {
     let mut pattern = "^".to_owned();
     let mut chars = text.chars().peekable();
     let mut braces = 0_u32;
@@ -224,12 +218,12 @@ fn glob(text: &str, patterns: &mut Patterns) -> Result<Regex, String> {
                 pattern.push(')');
             }
             ',' if braces > 0 => pattern.push('|'),
-            '\\' => pattern.push_str(&regex::escape(&chars.next().unwrap_or('\\').to_string())),
-            c => pattern.push_str(&regex::escape(&c.to_string())),
+            '\\' => pattern.push_str(&quote_meta(&chars.next().unwrap_or('\\').to_string())),
+            c => pattern.push_str(&quote_meta(&c.to_string())),
         }
     }
     pattern.push('$');
-    let compiled = patterns.compile(&pattern);
+    let compiled = quota.compile(&pattern);
     compiled.map_err(|why| format!("glob {text:?}: {why}"))
 }
 
@@ -252,12 +246,14 @@ mod tests {
             ("\\*", "*", true),
         ] {
             assert_eq!(
-                glob(pattern, &mut Patterns::default()).unwrap().is_match(path),
+                glob(pattern, &mut PatternQuota::default())
+                    .unwrap()
+                    .is_match(path),
                 expected,
                 "{pattern} {path}"
             );
         }
-        let is_invalid = |text| glob(text, &mut Patterns::default()).is_err();
+        let is_invalid = |text| glob(text, &mut PatternQuota::default()).is_err();
         assert!(is_invalid("[a") && is_invalid("{a"));
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of paths and patterns.
 
+use go::regexp::RegexpError;
+
 use super::{MAX_DEPTH, MAX_LENGTH};
 
 /// An invalid path, or one that matches too much. The messages don't repeat the path.
@@ -33,21 +35,11 @@ pub enum JsonPathError {
     #[error("'{0}' is no number, true, false or null")]
     Literal(String),
     #[error(transparent)]
-    Pattern(#[from] PatternError),
+    Pattern(#[from] RegexpError),
     #[error("it leads to too many values: make it more specific")]
     TooManyValues,
     #[error("its patterns search too much text: use fewer or smaller ones")]
     TooMuchMatching,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
-    #[error("it is too large")]
-    TooLarge,
-    #[error("the patterns for the object are too many: use fewer or smaller ones")]
-    TooMany,
-    #[error("{0}")]
-    Syntax(String),
 }
 
 /// A path at which no value can be set in an empty map, in the words of ojg.

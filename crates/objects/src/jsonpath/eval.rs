@@ -154,7 +154,7 @@ impl<'v> Evaluation<'v, '_> {
             Filter::Exists(operand) => self.operand(operand, value)?.is_some(),
             Filter::Matches(operand, pattern) => {
                 match self.operand(operand, value)?.and_then(Value::as_str) {
-                    Some(text) => pattern.is_match(text, self.meter)?,
+                    Some(text) => self.meter.is_match(pattern, text)?,
                     None => false,
                 }
             }

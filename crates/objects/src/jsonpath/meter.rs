@@ -1,5 +1,6 @@
 //! The work of evaluations, which is charged before it is done.
 
+use go::regexp::Pattern;
 use yaml::Value;
 
 use super::JsonPathError;
@@ -9,8 +10,6 @@ const MAX_VISITS: u64 = 1_000_000;
 const MAX_SHARED_VISITS: u64 = 2 * MAX_VISITS;
 /// Maximum work of the patterns for an object: 16 MB of text with small ones, and kilobytes with the largest.
 const MAX_MATCHING: u64 = 16 << 20;
-/// Compiled bytes with which a byte of text takes one unit of work.
-const MATCHING_BYTES: u64 = 4096;
 /// Bytes of paths and of compared strings that count as a visited value.
 const VISIT_BYTES: usize = 64;
 
@@ -50,12 +49,15 @@ impl Meter {
         self.visit((bytes / VISIT_BYTES) as u64)
     }
 
-    /// Charges a search in a string with a pattern of a compiled size.
-    pub(super) fn matching(&mut self, text: &str, size: u64) -> Result<(), JsonPathError> {
-        let work = (text.len() as u64).saturating_mul(size) / MATCHING_BYTES;
-        let left = self.matching.checked_sub(work.saturating_add(1));
+    /// Returns true if a pattern has a match in a string. The search is charged before.
+    ///
+    /// # Errors
+    /// Fails when the meter is used up.
+    pub fn is_match(&mut self, pattern: &Pattern, text: &str) -> Result<bool, JsonPathError> {
+        let left = self.matching.checked_sub(pattern.steps(text.len()));
         self.matching = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(JsonPathError::TooMuchMatching)
+        left.map(|_| pattern.is_match(text))
+            .ok_or(JsonPathError::TooMuchMatching)
     }
 
     /// Returns true if two values are equal, and charges their common part.

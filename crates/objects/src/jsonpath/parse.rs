@@ -1,10 +1,9 @@
 //! The parser of paths.
 
+use go::regexp::{Pattern, PatternQuota};
 use yaml::Value;
 
-use super::{
-    Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Pattern, Patterns, Segment, Selector,
-};
+use super::{Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Segment, Selector};
 
 pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
     if text.len() > MAX_LENGTH {
@@ -14,7 +13,7 @@ pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
         rest: text.trim(),
         whole: text.trim(),
         depth: 0,
-        patterns: Patterns::default(),
+        patterns: PatternQuota::default(),
     };
     if parser.rest.is_empty() {
         return Err(JsonPathError::Empty);
@@ -40,7 +39,7 @@ struct Parser<'a> {
     rest: &'a str,
     whole: &'a str,
     depth: u32,
-    patterns: Patterns,
+    patterns: PatternQuota,
 }
 
 impl<'a> Parser<'a> {
