@@ -1,14 +1,18 @@
 //! Validation of an OCIRepository, and the choice of a tag. Pure.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use api::{Fault, Reason, source::OCIRepositorySpec};
 use cloud::Cloud;
-use go::regexp::Regexp;
+use go::regexp::{Pattern, PatternQuota};
 use oci::{CHART_LAYER, Digest, Reference, cosign::Signer};
 use versions::{Constraint, Version};
 
 use crate::fields::{check_interval, given};
 
 const IDENTITIES: usize = 100;
+/// Maximum steps of the searches by the filter in all tags, and by the identities in all certificates of an artifact: some seconds at most.
+const MAX_SEARCHES: u64 = 64 << 20;
 const PREFIX: &str = "oci://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +28,7 @@ pub enum Selector {
     Tag(String),
 }
 
+/// Checks all but the expressions of [`identities`]: compiling a hundred of them takes too long for a thread that others wait for.
 pub fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
@@ -34,7 +39,6 @@ pub fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     }
     check_interval(spec.interval.as_duration())?;
     repository(spec)?;
-    identities(spec)?;
     selector(spec).map(drop)
 }
 
@@ -78,20 +82,72 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     first.map(|(path, value)| Fault::unsupported(path, &value))
 }
 
+/// The identities that signatures without keys may have; none if all are trusted.
 #[derive(Debug)]
-pub struct IdentityPattern {
-    issuer: Regexp,
-    subject: Regexp,
+pub struct TrustedIdentities(Vec<IdentityPattern>);
+
+#[derive(Debug)]
+struct IdentityPattern {
+    issuer: Pattern,
+    subject: Pattern,
 }
 
-impl IdentityPattern {
-    pub fn matches(&self, signer: &Signer) -> bool {
-        self.issuer.is_match(&signer.issuer) && self.subject.is_match(&signer.subject)
+impl TrustedIdentities {
+    /// Begins the searches in the certificates of an artifact.
+    #[must_use]
+    pub fn search(&self) -> IdentitySearch<'_> {
+        IdentitySearch {
+            patterns: &self.0,
+            left: AtomicU64::new(MAX_SEARCHES),
+        }
     }
 }
 
-/// Returns the identities that signatures without keys may have; none if all are trusted.
-pub fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Fault> {
+/// The searches by identities in the certificates of an artifact, whose steps are bounded.
+#[derive(Debug)]
+pub struct IdentitySearch<'a> {
+    patterns: &'a [IdentityPattern],
+    left: AtomicU64,
+}
+
+impl IdentitySearch<'_> {
+    /// Returns true if a signer is trusted, and false if the steps are used up.
+    pub fn matches(&self, signer: &Signer) -> bool {
+        let (issuer, subject) = (signer.issuer.as_str(), signer.subject.as_str());
+        let steps = self.patterns.iter().map(|pattern| {
+            let (issuer, subject) = (
+                pattern.issuer.steps(issuer.len()),
+                pattern.subject.steps(subject.len()),
+            );
+            issuer.saturating_add(subject)
+        });
+        let steps = steps.fold(0, u64::saturating_add);
+        let charged = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(steps)
+            });
+        if charged.is_err() {
+            self.left.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let mut patterns = self.patterns.iter();
+        self.patterns.is_empty()
+            || patterns.any(|pattern| pattern.issuer.is_match(issuer) && pattern.subject.is_match(subject))
+    }
+
+    /// Returns the error of searches whose steps are used up.
+    #[must_use]
+    pub fn problem(&self) -> Option<&'static str> {
+        let is_used_up = !self.patterns.is_empty() && self.left.load(Ordering::Relaxed) == 0;
+        is_used_up.then_some(
+            "the expressions of spec.verify.matchOIDCIdentity take too long in the certificates: use fewer or simpler ones",
+        )
+    }
+}
+
+/// Compiles the identities. Fails if one is invalid, or they are too many or too large, also together.
+pub fn identities(spec: &OCIRepositorySpec) -> Result<TrustedIdentities, Fault> {
     let invalid =
         |why: String| Fault::stall(Reason::InvalidSpec, format!("spec.verify.matchOIDCIdentity{why}"));
     let given = spec
@@ -104,8 +160,10 @@ pub fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Faul
             given.len()
         )));
     }
-    let compiled = |at: usize, field: &str, pattern: &str| {
-        Regexp::compile(pattern).map_err(|error| invalid(format!("[{at}].{field}: {error}")))
+    let mut quota = PatternQuota::default();
+    let mut compiled = |at: usize, field: &str, pattern: &str| {
+        let compiled = quota.compile(pattern);
+        compiled.map_err(|error| invalid(format!("[{at}].{field}: {error}")))
     };
     let patterns = given.iter().enumerate().map(|(at, identity)| {
         Ok(IdentityPattern {
@@ -113,7 +171,7 @@ pub fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Faul
             subject: compiled(at, "subject", &identity.subject)?,
         })
     });
-    patterns.collect()
+    patterns.collect::<Result<_, _>>().map(TrustedIdentities)
 }
 
 pub fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
@@ -158,7 +216,7 @@ pub fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
         let parsed = Constraint::parse(&range);
         parsed.map_err(|error| invalid("semver", &format!("semver '{range}' parse error: {error}")))?;
         if let Some(filter) = &filter {
-            let compiled = go::regexp::Regexp::compile(filter);
+            let compiled = Pattern::compile(filter);
             compiled.map_err(|error| invalid("semverFilter", &error.to_string()))?;
         }
         let layer = spec.layer_selector.as_ref();
@@ -186,8 +244,17 @@ pub fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> 
     };
     let constraint =
         Constraint::parse(range).map_err(|error| format!("semver '{range}' parse error: {error}"))?;
-    let filter = filter.as_deref().map(go::regexp::Regexp::compile).transpose();
+    let filter = filter.as_deref().map(Pattern::compile).transpose();
     let filter = filter.map_err(|error| error.to_string())?;
+    if let Some(filter) = &filter {
+        let steps = tags.iter().map(|tag| filter.steps(tag.len()));
+        if steps.fold(0, u64::saturating_add) > MAX_SEARCHES {
+            return Err(format!(
+                "the expression of semverFilter takes too long in {} tags: use a simpler one",
+                tags.len()
+            ));
+        }
+    }
     let fitting = tags.into_iter().filter_map(|tag| {
         if filter.as_ref().is_some_and(|filter| !filter.is_match(&tag)) {
             return None;

@@ -1,4 +1,5 @@
 use api::source::{OCILayerSelector, OCIRepositoryRef, OCIRepositorySpec, OCIRepositoryVerification};
+use oci::cosign::Signer;
 use runtime::secret::SecretData;
 
 use super::*;
@@ -287,6 +288,75 @@ fn newest_tag_fits_range_and_filter() {
             "{range} {filter:?}"
         );
     }
+}
+
+#[test]
+fn filters_that_search_too_long_are_refused() {
+    let selector = |filter: &str| Selector::Semver {
+        range: "*".to_owned(),
+        filter: Some(filter.to_owned()),
+        of_charts: false,
+    };
+    // As many tags as a registry may list, of the maximum length.
+    let tags: Vec<_> = (0..100_000)
+        .map(|number| format!("1.0.{number}-{}", "a".repeat(115)))
+        .collect();
+    let refused = spec::newest(&selector("(?:a?){900}(?:a?){900}b"), tags.clone()).unwrap_err();
+    assert!(
+        refused.contains("semverFilter takes too long in 100000 tags"),
+        "{refused}"
+    );
+    let newest = spec::newest(&selector("^1\\.[0-9]+\\.[0-9]+-a+$"), tags);
+    assert_eq!(newest, Err("no match found for semver: *".to_owned()));
+}
+
+#[test]
+fn identities_are_bounded_in_memory_and_in_time() {
+    let identities = |count: usize, subject: &str| {
+        let identity = api::source::OIDCIdentityMatch {
+            issuer: "^https://accounts[.]example[.]com$".to_owned(),
+            subject: subject.to_owned(),
+        };
+        let mut verify = keyless();
+        verify.match_oidc_identity = vec![identity; count];
+        let spec = spec_with(|spec| spec.verify = Some(verify));
+        // They are compiled on another thread than the checks.
+        assert!(spec::validate(&spec).is_ok());
+        spec::identities(&spec)
+    };
+    let signer = |subject: String| Signer {
+        issuer: "https://accounts.example.com".to_owned(),
+        subject,
+    };
+    let usual = identities(100, "@example[.]com$").unwrap();
+    let search = usual.search();
+    for number in 0..50 {
+        assert!(search.matches(&signer(format!("person-{number}@example.com"))));
+        assert!(!search.matches(&signer(format!("person-{number}@example.org"))));
+    }
+    assert_eq!(search.problem(), None);
+
+    let costly = identities(50, "(?:a?){900}(?:a?){900}b").unwrap();
+    let search = costly.search();
+    assert!(!search.matches(&signer("a".repeat(100_000))));
+    assert!(search.problem().is_some());
+
+    let fault = identities(100, r"\pL{20}").unwrap_err();
+    assert_eq!(
+        (fault.class, fault.reason),
+        (api::Class::Stall, Reason::InvalidSpec)
+    );
+    assert!(
+        fault.message.contains("too many or too large together"),
+        "{fault}"
+    );
+    let fault = identities(1, "(").unwrap_err();
+    assert!(
+        fault
+            .message
+            .starts_with("spec.verify.matchOIDCIdentity[0].subject: error parsing regexp"),
+        "{fault}"
+    );
 }
 
 #[test]

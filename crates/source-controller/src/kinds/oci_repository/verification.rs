@@ -12,7 +12,7 @@ use runtime::secret::SecretData;
 
 use super::{
     OciRequest, OciResolved,
-    spec::{self, IdentityPattern},
+    spec::{self, IdentitySearch, TrustedIdentities},
 };
 use crate::source_kind::{SecretRole, SourceSecrets};
 
@@ -38,8 +38,7 @@ pub(super) enum Trusted {
     Identities {
         /// The sigstore; default the controller's.
         root: Option<Arc<TrustedRoot>>,
-        /// Patterns of the identities; empty for all.
-        patterns: Arc<[IdentityPattern]>,
+        identities: Arc<TrustedIdentities>,
     },
     /// Signers that a trust policy of Notation trusts.
     Policy(Arc<notation::Trust>),
@@ -54,15 +53,6 @@ impl Trusted {
         }
     }
 
-    fn matches(&self, signer: &Signer) -> bool {
-        match self {
-            Self::Keys(_) | Self::Policy(_) => false,
-            Self::Identities { patterns, .. } => {
-                patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(signer))
-            }
-        }
-    }
-
     /// Verifies a manifest; `own` is the sigstore of the controller. Returns true if a trusted signer signed it, false if a policy accepts
     /// it unsigned.
     pub(super) async fn verify(
@@ -72,7 +62,11 @@ impl Trusted {
         resolved: &OciResolved,
         own: Option<&TrustedRoot>,
     ) -> Result<bool, String> {
-        let matches = |signer: &Signer| self.matches(signer);
+        let search = match self {
+            Self::Keys(_) | Self::Policy(_) => None,
+            Self::Identities { identities, .. } => Some(identities.search()),
+        };
+        let matches = |signer: &Signer| search.as_ref().is_some_and(|search| search.matches(signer));
         let trust = match self {
             Self::Policy(trust) => return verify_by_policy(registry, &resolved.digest, trust).await,
             Self::Keys(keys) => cosign::Trust::Keys(keys),
@@ -90,6 +84,10 @@ impl Trusted {
             cosign::Verdict::Signed => Ok(true),
             cosign::Verdict::Unsigned(why) => {
                 let name = spec::name(&request.reference, resolved.tag.as_deref(), &resolved.digest);
+                let problem = search.as_ref().and_then(IdentitySearch::problem);
+                let why = problem
+                    .map(str::to_owned)
+                    .or_else(|| why.map(|why| why.to_string()));
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
                 Err(format!("no matching signatures were found for '{name}'{why}"))
             }
@@ -142,9 +140,9 @@ pub(super) fn trusted(spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Resu
                 Some(secret) => trusted_root(secret)?,
                 None => (None, &[][..]),
             };
-            let patterns = spec::identities(spec)?.into();
+            let identities = Arc::new(spec::identities(spec)?);
             let fingerprint = Digest::of(text).to_string();
-            Ok((Trusted::Identities { root, patterns }, fingerprint))
+            Ok((Trusted::Identities { root, identities }, fingerprint))
         }
     }
 }

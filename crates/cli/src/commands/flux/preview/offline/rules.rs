@@ -154,7 +154,8 @@ impl Findings {
     }
 
     fn oci_repository(&mut self, spec: &OCIRepositorySpec) {
-        self.fault(oci_repository::validate(spec));
+        let checked = oci_repository::validate(spec);
+        self.fault(checked.and_then(|()| oci_repository::identities(spec).map(drop)));
         self.ignore(spec.ignore.as_deref());
     }
 
