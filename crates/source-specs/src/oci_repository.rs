@@ -15,17 +15,22 @@ const IDENTITIES: usize = 100;
 const MAX_SEARCHES: u64 = 64 << 20;
 const PREFIX: &str = "oci://";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Selector {
     Digest(Digest),
-    /// The newest tag in a range; `filter` is a regular expression that the tag has to match.
-    Semver {
-        range: String,
-        filter: Option<String>,
-        /// True for Helm charts, in whose tags `_` stands for `+`.
-        of_charts: bool,
-    },
+    /// The newest tag in a range.
+    Semver(TagRange),
     Tag(String),
+}
+
+/// A range of versions, and a filter that the tags have to match.
+#[derive(Debug, Clone)]
+pub struct TagRange {
+    range: String,
+    constraint: Constraint,
+    filter: Option<Pattern>,
+    /// True for Helm charts, in whose tags `_` stands for `+`.
+    of_charts: bool,
 }
 
 /// Checks all but the expressions of [`identities`]: compiling a hundred of them takes too long for a thread that others wait for.
@@ -212,68 +217,64 @@ pub fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
         return parsed.map(Selector::Digest);
     }
     if let Some(range) = set(given.semver) {
-        let filter = set(given.semver_filter);
-        let parsed = Constraint::parse(&range);
-        parsed.map_err(|error| invalid("semver", &format!("semver '{range}' parse error: {error}")))?;
-        if let Some(filter) = &filter {
-            let compiled = Pattern::compile(filter);
-            compiled.map_err(|error| invalid("semverFilter", &error.to_string()))?;
-        }
+        let constraint = Constraint::parse(&range)
+            .map_err(|error| invalid("semver", &format!("semver '{range}' parse error: {error}")))?;
+        let filter = set(given.semver_filter).map(|filter| Pattern::compile(&filter));
+        let filter = filter.transpose();
         let layer = spec.layer_selector.as_ref();
         let media_type = layer.and_then(|layer| layer.media_type.as_deref());
-        return Ok(Selector::Semver {
+        return Ok(Selector::Semver(TagRange {
             range,
-            filter,
+            constraint,
+            filter: filter.map_err(|error| invalid("semverFilter", &error.to_string()))?,
             of_charts: media_type == Some(CHART_LAYER),
-        });
+        }));
     }
     Ok(Selector::Tag(
         set(given.tag).unwrap_or_else(|| "latest".to_owned()),
     ))
 }
 
-/// Chooses the newest tag in the range of the selector, in the words of the original.
-pub fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> {
-    let Selector::Semver {
-        range,
-        filter,
-        of_charts,
-    } = selector
-    else {
-        return Err("there is no range of versions".to_owned());
-    };
-    let constraint =
-        Constraint::parse(range).map_err(|error| format!("semver '{range}' parse error: {error}"))?;
-    let filter = filter.as_deref().map(Pattern::compile).transpose();
-    let filter = filter.map_err(|error| error.to_string())?;
-    if let Some(filter) = &filter {
-        let steps = tags.iter().map(|tag| filter.steps(tag.len()));
-        if steps.fold(0, u64::saturating_add) > MAX_SEARCHES {
+impl TagRange {
+    /// Chooses the newest tag in the range that matches the filter. The error is in the words of the original.
+    pub fn newest(&self, tags: Vec<String>) -> Result<String, String> {
+        if self.steps(&tags) > MAX_SEARCHES {
             return Err(format!(
                 "the expression of semverFilter takes too long in {} tags: use a simpler one",
                 tags.len()
             ));
         }
+        let versions = tags
+            .into_iter()
+            .filter_map(|tag| Some((self.version(&tag)?, tag)));
+        // Of equal versions, build metadata and name decide, so that the choice doesn't depend on the order of the registry.
+        let newest = versions.max_by(|one, other| {
+            let order = one.0.compare_with_metadata(&other.0);
+            order.then_with(|| one.1.cmp(&other.1))
+        });
+        newest
+            .map(|(_, tag)| tag)
+            .ok_or_else(|| format!("no match found for semver: {}", self.range))
     }
-    let fitting = tags.into_iter().filter_map(|tag| {
-        if filter.as_ref().is_some_and(|filter| !filter.is_match(&tag)) {
+
+    fn steps(&self, tags: &[String]) -> u64 {
+        self.filter.as_ref().map_or(0, |filter| {
+            let steps = tags.iter().map(|tag| filter.steps(tag.len()));
+            steps.fold(0, u64::saturating_add)
+        })
+    }
+
+    /// Returns the version of a tag; none if it does not match the filter, is not a version, or is not in the range.
+    fn version(&self, tag: &str) -> Option<Version> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.is_match(tag)) {
             return None;
         }
-        let version = match of_charts {
+        let version = match self.of_charts {
             true => Version::of_tag(&tag.replace('_', "+")),
-            false => Version::of_tag(&tag),
+            false => Version::of_tag(tag),
         };
-        let version = version.ok()?;
-        constraint.matches(&version).then_some((version, tag))
-    });
-    // Of equal versions, build metadata and name decide, so that the choice doesn't depend on the order of the registry.
-    let newest = fitting.max_by(|one, other| {
-        let order = one.0.compare_with_metadata(&other.0);
-        order.then_with(|| one.1.cmp(&other.1))
-    });
-    newest
-        .map(|(_, tag)| tag)
-        .ok_or_else(|| format!("no match found for semver: {range}"))
+        version.ok().filter(|version| self.constraint.matches(version))
+    }
 }
 
 /// Returns the name of an artifact as registries' tools write it.

@@ -379,14 +379,15 @@ impl OciRepositories {
                 });
             }
             Selector::Tag(tag) => tag.clone(),
-            Selector::Semver { .. } => {
+            Selector::Semver(range) => {
                 let failed = format!("failed to determine the artifact tag for '{}'", request.url);
                 let tags = registry.tags().await.map_err(|error| Fault {
                     reason: Reason::ReadOperationFailed,
                     ..self.fault(request, &failed, &error)
                 })?;
-                let newest = spec::newest(&request.selector, tags);
-                newest.map_err(|why| Fault::retry(Reason::ReadOperationFailed, format!("{failed}: {why}")))?
+                range
+                    .newest(tags)
+                    .map_err(|why| Fault::retry(Reason::ReadOperationFailed, format!("{failed}: {why}")))?
             }
         };
         let digest = registry.digest(&Wanted::Tag(tag.clone())).await;
