@@ -41,25 +41,20 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 /// Decodes an object as the type of its API group and kind; `None` if these are unknown.
 #[must_use]
 pub fn decode(object: Value) -> Option<Result<(), serde_json::Error>> {
-    let name = object.get("kind").and_then(Value::as_str)?;
+    let kind = object.get("kind").and_then(Value::as_str)?;
     let version = object.get("apiVersion").and_then(Value::as_str)?;
     let (group, _) = version.split_once('/')?;
-    let (kind, _) = find(group, name)?;
+    let kind = find(group, kind)?;
     Some((kind.decode)(object))
 }
 
 /// Returns the bounds of a kind; `None` if it is unknown.
 #[must_use]
 pub fn bounds(group: &str, kind: &str) -> Option<Bounds> {
-    find(group, kind).map(|(_, definition)| Bounds::of(&definition))
+    find(group, kind).map(|kind| Bounds::of(&(kind.definition)()))
 }
 
-fn find(group: &str, name: &str) -> Option<(&'static ServedKind, CustomResourceDefinition)> {
-    let kinds = GROUPS.iter().copied().flatten();
-    kinds
-        .map(|kind| (kind, (kind.definition)()))
-        .find(|(_, definition)| {
-            let served = &definition.spec;
-            served.names.kind == name && served.group == group
-        })
+fn find(group: &str, kind: &str) -> Option<&'static ServedKind> {
+    let mut kinds = GROUPS.iter().copied().flatten();
+    kinds.find(|served| (served.is)(group, kind))
 }

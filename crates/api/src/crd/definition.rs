@@ -4,6 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition as Column, CustomResourceDefinition, CustomResourceDefinitionVersion,
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, SelectableField,
 };
+use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,13 +19,19 @@ pub(crate) struct Version {
 }
 
 pub(crate) struct ServedKind {
+    /// Compares the API group and the kind without building the definition, which takes milliseconds.
+    pub(super) is: fn(&str, &str) -> bool,
     pub(super) definition: fn() -> CustomResourceDefinition,
     pub(super) decode: fn(Value) -> Result<(), serde_json::Error>,
 }
 
 impl ServedKind {
-    pub(crate) const fn of<O: DeserializeOwned>(definition: fn() -> CustomResourceDefinition) -> Self {
+    pub(crate) const fn of<O>(definition: fn() -> CustomResourceDefinition) -> Self
+    where
+        O: Resource<DynamicType = ()> + DeserializeOwned,
+    {
         Self {
+            is: |group, kind| O::group(&()) == group && O::kind(&()) == kind,
             definition,
             decode: |object| serde_json::from_value::<O>(object).map(drop),
         }

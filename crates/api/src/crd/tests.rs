@@ -47,6 +47,16 @@ fn versions_share_one_schema_and_the_first_is_stored() {
 }
 
 #[test]
+fn kinds_are_found_by_the_names_in_their_definitions() {
+    for definition in super::all() {
+        let spec = &definition.spec;
+        let found = super::find(&spec.group, &spec.names.kind).unwrap();
+        assert_eq!((found.definition)().metadata.name, definition.metadata.name);
+    }
+    assert!(super::find("flux.kluctl.io", "Kustomization").is_none());
+}
+
+#[test]
 fn old_versions_have_deprecation_warnings() {
     let crd = git_repository();
     let warnings: Vec<_> = crd
