@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod binaries;
+mod clients;
 mod components;
 mod credentials;
 mod etcd;
@@ -17,10 +18,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 
 use crate::{
     ports::free_address,
@@ -29,6 +27,8 @@ use crate::{
     wait::WAIT_TIMEOUT,
 };
 use binaries::Binaries;
+use clients::Clients;
+pub use clients::client;
 use components::Setup;
 pub use credentials::CONTEXT;
 use credentials::Credentials;
@@ -64,6 +64,7 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     server: String,
     kubectl: PathBuf,
+    clients: Clients,
 }
 
 impl ControlPlane {
@@ -121,6 +122,7 @@ impl ControlPlane {
             kubeconfig,
             server,
             kubectl,
+            clients: Clients::default(),
         }
     }
 
@@ -179,9 +181,9 @@ impl ControlPlane {
         self.group.running()
     }
 
-    /// A client of the administrator. It belongs to the async runtime of the caller: each test makes its own.
+    /// Returns the client of the administrator in the async runtime of the caller: each test has its own.
     pub async fn client(&self) -> Result<Client> {
-        client(&self.kubeconfig).await
+        self.clients.get(&self.kubeconfig).await
     }
 
     /// The requests that the API server has answered so far, without those that its own control loops made.
@@ -256,14 +258,6 @@ fn free_space(dir: &Path) -> String {
             format!("{mib} MiB are free in {}", dir.display())
         },
     )
-}
-
-pub async fn client(kubeconfig: &Path) -> Result<Client> {
-    let read =
-        Kubeconfig::read_from(kubeconfig).with_context(|| format!("can't read {}", kubeconfig.display()))?;
-    Ok(Client::try_from(
-        Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?,
-    )?)
 }
 
 async fn resolve() -> Result<Binaries> {

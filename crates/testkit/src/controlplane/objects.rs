@@ -16,6 +16,7 @@ use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
+    discovery::Scope,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -150,17 +151,13 @@ impl ControlPlane {
             .types
             .clone()
             .context("an object without apiVersion and kind")?;
-        let gvk = GroupVersionKind::try_from(&types)?;
+        let kind = GroupVersionKind::try_from(&types)?;
         let client = self.client().await?;
-        let (resource, capabilities) = kube::discovery::pinned_kind(&client, &gvk)
-            .await
-            .with_context(|| format!("the API server doesn't know {}/{}", types.api_version, types.kind))?;
-        let api = match (capabilities.scope, object.namespace()) {
-            (kube::discovery::Scope::Cluster, _) => Api::all_with(client, &resource),
-            (kube::discovery::Scope::Namespaced, Some(namespace)) => {
-                Api::namespaced_with(client, &namespace, &resource)
-            }
-            (kube::discovery::Scope::Namespaced, None) => Api::default_namespaced_with(client, &resource),
+        let (resource, scope) = self.clients.discover(&client, &kind).await?;
+        let api = match (scope, object.namespace()) {
+            (Scope::Cluster, _) => Api::all_with(client, &resource),
+            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client, &namespace, &resource),
+            (Scope::Namespaced, None) => Api::default_namespaced_with(client, &resource),
         };
         Ok((api, object))
     }

@@ -11,12 +11,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, future::join_all, pin_mut};
 use http::{HeaderValue, header::USER_AGENT};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DynamicObject, ListParams},
     config::{KubeConfigOptions, Kubeconfig},
-    core::GroupVersionKind,
+    core::{GroupVersionKind, PartialObjectMeta},
     runtime::{WatchStreamExt as _, watcher},
 };
 use parking_lot::Mutex;
@@ -114,60 +117,76 @@ async fn run(
         .headers
         .push((USER_AGENT, HeaderValue::from_static(UNLOGGED)));
     let client = Client::try_from(config)?;
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let mut kinds = BTreeMap::new();
-    let changes = watcher(crds.clone(), watcher::Config::default()).default_backoff();
+    let mut kinds = Kinds {
+        definitions: Api::all(client.clone()),
+        client,
+        tracker,
+        watched: BTreeMap::new(),
+    };
+    let definitions = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(kinds.client.clone());
+    let changes = watcher(definitions, watcher::Config::default()).default_backoff();
     pin_mut!(changes);
     loop {
         tokio::select! {
             request = requests.recv() => match request {
                 None => return Ok(()),
                 Some(Request::Cover(done)) => {
-                    for crd in crds.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
-                        cover(&client, &tracker, &mut kinds, &crd);
-                    }
-                    let complete = kinds.values().map(|kind| reached(kind, 0));
+                    kinds.cover_all().await;
+                    let complete = kinds.watched.values().map(|kind| reached(kind, 0));
                     let _ = tokio::time::timeout(TIMEOUT / 2, join_all(complete)).await;
                     let _ = done.send(());
                 }
                 Some(Request::CatchUp(done)) => {
-                    let caught_up = join_all(kinds.values().map(caught_up));
+                    let caught_up = join_all(kinds.watched.values().map(caught_up));
                     let _ = tokio::time::timeout(TIMEOUT / 2, caught_up).await;
                     let _ = done.send(());
                 }
             },
-            change = changes.next() => if let Some(Ok(watcher::Event::Apply(crd))) = change {
-                cover(&client, &tracker, &mut kinds, &crd);
+            change = changes.next() => if let Some(Ok(watcher::Event::Apply(definition))) = change {
+                kinds.cover(&definition.metadata).await;
             },
         }
     }
 }
 
-/// Begins to watch a kind, unless it is watched or none of ours.
-fn cover(
-    client: &Client,
-    tracker: &Arc<Mutex<Tracker>>,
-    kinds: &mut BTreeMap<String, WatchedKind>,
-    crd: &CustomResourceDefinition,
-) {
-    let (spec, name) = (&crd.spec, crd.metadata.name.clone().unwrap_or_default());
-    let version = spec.versions.iter().find(|version| version.storage);
-    let Some(version) =
-        version.filter(|_| GROUPS.contains(&spec.group.as_str()) && !kinds.contains_key(&name))
-    else {
-        return;
-    };
-    let gvk = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let (sender, taken) = watch::channel(None);
-    tokio::spawn(follow(
-        api.clone(),
-        spec.group.clone(),
-        Arc::clone(tracker),
-        sender,
-    ));
-    kinds.insert(name, WatchedKind { api, taken });
+/// The watched kinds by the name of the definition. Their schemas are large, so a definition is read once, and listed without them.
+struct Kinds {
+    client: Client,
+    definitions: Api<CustomResourceDefinition>,
+    tracker: Arc<Mutex<Tracker>>,
+    watched: BTreeMap<String, WatchedKind>,
+}
+
+impl Kinds {
+    async fn cover_all(&mut self) {
+        let listed = self.definitions.list_metadata(&ListParams::default()).await;
+        for definition in listed.map(|list| list.items).unwrap_or_default() {
+            self.cover(&definition.metadata).await;
+        }
+    }
+
+    /// Begins to watch a kind, unless it is watched or none of ours.
+    async fn cover(&mut self, definition: &ObjectMeta) {
+        let name = definition.name.as_deref().unwrap_or_default();
+        let group = name.split_once('.').map_or("", |(_, group)| group);
+        if !GROUPS.contains(&group) || self.watched.contains_key(name) {
+            return;
+        }
+        let Ok(definition) = self.definitions.get(name).await else {
+            return;
+        };
+        let spec = &definition.spec;
+        let Some(version) = spec.versions.iter().find(|version| version.storage) else {
+            return;
+        };
+        let gvk = GroupVersionKind::gvk(group, &version.name, &spec.names.kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let (sender, taken) = watch::channel(None);
+        let tracker = Arc::clone(&self.tracker);
+        tokio::spawn(follow(api.clone(), group.to_owned(), tracker, sender));
+        self.watched.insert(name.to_owned(), WatchedKind { api, taken });
+    }
 }
 
 /// Takes every state of the objects of a kind, for as long as the thread runs.
