@@ -19,6 +19,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
+use tokio::sync::OnceCell;
 
 use crate::{
     ports::free_address,
@@ -91,6 +92,16 @@ impl ControlPlane {
     /// Tests keep apart by namespaces.
     pub async fn shared() -> Result<&'static Self> {
         shared::get().await
+    }
+
+    /// Returns the shared plane with the definitions in crds/, which the first caller in a process installs.
+    pub async fn shared_with_crds() -> Result<&'static Self> {
+        static INSTALLED: OnceCell<()> = OnceCell::const_new();
+        let plane = Self::shared().await?;
+        let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+        let install = || async { plane.install_crds(&crds).await.map(drop) };
+        INSTALLED.get_or_try_init(install).await?;
+        Ok(plane)
     }
 
     /// A plane that another process started in this folder.

@@ -19,10 +19,7 @@ struct Kind {
 
 impl Kind {
     async fn new(version: &'static str, kind: &'static str, spec: Value) -> Self {
-        let plane = ControlPlane::shared().await.unwrap();
-        for crd in [api::crd::provider(), api::crd::alert(), api::crd::receiver()] {
-            plane.apply(serde_json::to_value(crd).unwrap()).await.unwrap();
-        }
+        let plane = ControlPlane::shared_with_crds().await.unwrap();
         let namespace = plane.namespace("schemas").await.unwrap();
         Self {
             plane,

@@ -9,7 +9,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
-use tokio::sync::OnceCell;
 
 /// Timeout of all waits, for a busy machine.
 pub(crate) const TIMEOUT: Duration = testkit::WAIT_TIMEOUT;
@@ -24,42 +23,20 @@ pub(crate) struct TestNamespace {
     pub(crate) sink: WebhookSink,
 }
 
-/// The control plane of these tests, with the definitions that the controller reads.
-async fn plane() -> &'static ControlPlane {
-    static DEFINITIONS: OnceCell<()> = OnceCell::const_new();
-    let plane = ControlPlane::shared().await.unwrap();
-    DEFINITIONS
-        .get_or_init(|| async {
-            for definition in [
-                api::crd::provider(),
-                api::crd::alert(),
-                api::crd::receiver(),
-                api::crd::git_repository(),
-            ] {
-                plane
-                    .apply(serde_json::to_value(definition).unwrap())
-                    .await
-                    .unwrap();
-            }
-        })
-        .await;
-    plane
-}
-
 impl TestNamespace {
     pub(crate) async fn new(name: &str) -> Self {
         Self::with(name, |launch| launch).await
     }
 
     pub(crate) async fn with(name: &str, flags: impl FnOnce(Launch) -> Launch) -> Self {
-        let plane = plane().await;
+        let plane = ControlPlane::shared_with_crds().await.unwrap();
         Self::with_namespace(plane.namespace(name).await.unwrap(), flags).await
     }
 
     /// Starts the controller in an existing namespace.
     pub(crate) async fn with_namespace(namespace: String, flags: impl FnOnce(Launch) -> Launch) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let plane = plane().await;
+        let plane = ControlPlane::shared_with_crds().await.unwrap();
         let launch = launch().run_by(plane.kubeconfig()).namespace(&namespace);
         Self {
             plane,

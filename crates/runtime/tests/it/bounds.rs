@@ -1,15 +1,11 @@
 //! The bounds of the definitions, on a real API server.
 
-use std::path::Path;
-
 use serde_json::json;
 use testkit::ControlPlane;
 
 #[tokio::test]
 async fn definitions_are_served_and_refuse_larger_values() {
-    let plane = ControlPlane::shared().await.unwrap();
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
-    plane.install_crds(&crds).await.unwrap();
+    let plane = ControlPlane::shared_with_crds().await.unwrap();
     let namespace = plane.namespace("bounds").await.unwrap();
     let range = |length: usize| {
         json!({

@@ -36,7 +36,7 @@ mod temp_files;
 mod transports;
 mod volumes;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{condition_type as types, conditions, source::GitRepository};
 use artifact::{ArtifactCache, Unpacked, fetch::Limits};
@@ -46,7 +46,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, controller::Launch, wait_for};
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tree::{Tree, TreePath};
 
@@ -60,14 +59,7 @@ struct TestNamespace {
 }
 
 async fn plane() -> &'static ControlPlane {
-    static CRDS: OnceCell<()> = OnceCell::const_new();
-    let plane = ControlPlane::shared().await.unwrap();
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
-    CRDS.get_or_init(|| async {
-        plane.install_crds(&crds).await.unwrap();
-    })
-    .await;
-    plane
+    ControlPlane::shared_with_crds().await.unwrap()
 }
 
 impl TestNamespace {
