@@ -92,6 +92,11 @@ impl Gitops {
 
     /// Creates an object with this spec, besides source, target and interval.
     pub(crate) async fn create(&self, name: &str, spec: Value) -> Result<()> {
+        self.create_with(name, json!({}), spec).await
+    }
+
+    /// Creates an object like [`Gitops::create`], with annotations.
+    pub(crate) async fn create_with(&self, name: &str, annotations: Value, spec: Value) -> Result<()> {
         let mut whole = json!({
             "interval": "1h", "retryInterval": "1h", "target": "test", "context": "default",
             "source": { "git": { "url": self.repo.url() } },
@@ -103,7 +108,8 @@ impl Gitops {
         whole.retain(|_, value| !value.is_null());
         let object = json!({
             "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
-            "metadata": { "name": name, "namespace": self.fixture.namespace }, "spec": whole,
+            "metadata": { "name": name, "namespace": self.fixture.namespace, "annotations": annotations },
+            "spec": whole,
         });
         self.fixture.plane.apply(object).await?;
         Ok(())

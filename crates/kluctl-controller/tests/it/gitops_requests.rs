@@ -50,6 +50,25 @@ async fn requested_deployment_records_its_target_before_the_first_object() -> Re
 }
 
 #[tokio::test]
+async fn object_that_is_created_with_a_request_is_ready_after_a_full_pass() -> Result<()> {
+    let shop = Gitops::new("gr-created").await?;
+    shop.push(&[("a", "1")])?;
+    let request = json!({ "requestValue": "1" }).to_string();
+    let annotations = json!({ "kluctl.io/request-deploy": request });
+    shop.create_with("shop", annotations, json!({ "validate": false }))
+        .await?;
+    // The fixture checks every status on the way: none is Ready before the generation is observed.
+    let status = shop.ready("shop", "ReconciliationSucceeded").await?;
+    let result = status.deploy_request_result.context("a result")?;
+    assert_eq!(result.request.request_value, "1");
+    ensure!(
+        result.end_time.is_some() && result.command_error.is_none(),
+        "{result:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn requests_of_a_suspended_object_are_handled() -> Result<()> {
     let shop = Gitops::new("gr-manual").await?;
     shop.push(&[("a", "1"), ("b", "1")])?;

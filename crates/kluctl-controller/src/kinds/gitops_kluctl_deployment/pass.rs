@@ -146,6 +146,7 @@ impl Draft {
                 unprepared: None,
             },
             requeue,
+            now,
         )
     }
 
@@ -177,10 +178,10 @@ impl Draft {
             fault: Some(fault),
             unprepared: Some(error.to_string()),
         };
-        self.outcome(ending, requeue)
+        self.outcome(ending, requeue, now)
     }
 
-    fn outcome(self, ending: Ending, requeue: Requeue) -> Outcome<KluctlDeploymentStatus> {
+    fn outcome(mut self, ending: Ending, requeue: Requeue, now: &Time) -> Outcome<KluctlDeploymentStatus> {
         // Only requests wake a suspended object.
         let requeue = if self.stored.spec.suspend && !requests::is_pending(&self.stored) {
             Requeue::OnChange
@@ -196,6 +197,7 @@ impl Draft {
             took: self.started.elapsed(),
             delay: ending.delay,
         });
+        status::await_observation(&mut self.status, &self.stored, now);
         Outcome {
             status: self.status,
             requeue,

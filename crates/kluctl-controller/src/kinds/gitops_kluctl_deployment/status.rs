@@ -72,6 +72,14 @@ pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeploy
     }
 }
 
+/// Replaces a Ready of True, if no full pass has observed the generation, by the start of one: the next pass follows a request at once.
+pub(crate) fn await_observation(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, now: &Time) {
+    let is_observed = status.observed_generation == object.metadata.generation;
+    if !is_observed && conditions::is_true(&status.conditions, condition_type::READY) {
+        set_progress(status, object, "Initializing", now);
+    }
+}
+
 /// Observes a generation that was not deployed. The hash of the objects is forgotten, so that the next pass that renders them deploys: a
 /// change of the spec may not show in them.
 pub(crate) fn observe_undeployed(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
@@ -155,6 +163,36 @@ mod tests {
         let mut second = first.clone();
         set_progress(&mut second, &object, "Deploying", &runtime::now());
         for status in [first, second] {
+            let subject = conditions::Subject {
+                generation: 3,
+                observed_generation: status.observed_generation,
+                conditions: &status.conditions,
+                kind: conditions::KindRules::of(api::group::GITOPS_KLUCTL),
+                suspended: false,
+            };
+            assert_eq!(conditions::check(&subject), [], "{:?}", status.conditions);
+        }
+    }
+
+    #[test]
+    fn request_leaves_a_generation_in_progress_that_no_full_pass_observed() {
+        let spec = json!({"interval": "5m", "source": {}, "validate": false});
+        for (observed, is_ready) in [(None, false), (Some(2), false), (Some(3), true)] {
+            let object: KluctlDeployment =
+                serde_json::from_value(json!({"metadata": {"name": "shop", "generation": 3}, "spec": spec}))
+                    .unwrap();
+            let mut status = KluctlDeploymentStatus {
+                observed_generation: observed,
+                last_deploy_result: Some(json!({})),
+                ..KluctlDeploymentStatus::default()
+            };
+            set_final(&mut status, &object, &runtime::now());
+            await_observation(&mut status, &object, &runtime::now());
+            assert_eq!(
+                conditions::is_true(&status.conditions, condition_type::READY),
+                is_ready,
+                "{observed:?}"
+            );
             let subject = conditions::Subject {
                 generation: 3,
                 observed_generation: status.observed_generation,
