@@ -100,7 +100,8 @@ async fn revision_with_the_same_objects_repeats_no_failed_deployment() -> Result
     let mark = fixture.plane.audit_mark();
     let mut files = project(&fixture.namespace, &[("bad", REFUSED), ("hook", &ready_hook())]);
     let source = fixture.source("shop", &files).await?;
-    fixture.deploy("shop", json!({})).await?;
+    // A failure is due again after the test.
+    fixture.deploy("shop", json!({ "retryInterval": "1h" })).await?;
     fixture.ready("shop", "False", "DeployFailed").await?;
     files.push(("README.md".to_owned(), "another commit".to_owned()));
     let revision = source.offer(&files).await?;
