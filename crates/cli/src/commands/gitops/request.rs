@@ -97,7 +97,9 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
             Map::from([(request.kind.annotation(), annotation.as_str())]),
         )]),
     )]));
-    ops.cluster.patch(of, &Patch::Merge(patch), MANAGER).await?;
+    // An interruption that ends this request too would leave open if the controller has it to do.
+    let uncancelled = ops.cluster.until(CancellationToken::new());
+    uncancelled.patch(of, &Patch::Merge(patch), MANAGER).await?;
     let mut waiting = Waiting {
         ops,
         kind: request.kind,
@@ -119,8 +121,7 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
             full_name(of)
         ),
         Err(_) => {
-            let cluster = ops.cluster.until(CancellationToken::new());
-            let withdrawn = withdraw(&cluster, of, request.kind.annotation(), &annotation).await;
+            let withdrawn = withdraw(&uncancelled, of, request.kind.annotation(), &annotation).await;
             withdrawn.with_context(|| {
                 format!(
                     "cancelled: the request for {} could not be withdrawn, the controller may work on it",

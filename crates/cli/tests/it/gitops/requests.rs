@@ -1,13 +1,15 @@
 //! Requests, and the printing of their results. The tests play the controller.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value as Json, json};
+use testkit::{FaultProxy, Outcome, eventually, proxy::ApiRequest};
+use tokio::process::Child;
 
 use crate::commands::weir;
 
-use super::{Fixture, double::Answer, failed, stderr, stdout, succeeded};
+use super::{Fixture, TIMEOUT, double::Answer, failed, stderr, stdout, succeeded};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_overrides_the_spec_once_and_prints_the_result_like_weir_deploy() -> Result<()> {
@@ -197,16 +199,40 @@ async fn request_that_the_controller_did_not_begin_is_withdrawn_at_the_end_of_th
 async fn request_that_the_controller_did_not_begin_is_withdrawn_at_ctrl_c() -> Result<()> {
     let fixture = Fixture::new("gitops-interrupt").await?;
     fixture.deployment("shop", json!({})).await?;
+    let weir = start_deploy(&fixture, fixture.plane.kubeconfig())?;
+    fixture.requested("shop", "deploy").await?;
+    assert_withdrawn_at_ctrl_c(&fixture, weir).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_is_being_made_at_ctrl_c_is_withdrawn() -> Result<()> {
+    let fixture = Fixture::new("gitops-interrupt-early").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let proxy = FaultProxy::start(fixture.plane)?;
+    let makes_request = |request: &ApiRequest| request.method == "PATCH";
+    proxy.outcomes(makes_request, [Outcome::Delay(Duration::from_millis(500))]);
+    let weir = start_deploy(&fixture, &proxy.kubeconfig(fixture.plane.kubeconfig())?)?;
+    eventually("the request", TIMEOUT, || async {
+        ensure!(proxy.requests().iter().any(makes_request));
+        Ok(())
+    })
+    .await?;
+    assert_withdrawn_at_ctrl_c(&fixture, weir).await
+}
+
+fn start_deploy(fixture: &Fixture, kubeconfig: &Path) -> Result<Child> {
     let words = format!("gitops deploy --name shop -n {}", fixture.namespace);
     let mut command = weir(fixture.dir.path(), &words);
-    command.env("KUBECONFIG", fixture.plane.kubeconfig());
+    command.env("KUBECONFIG", kubeconfig);
     let mut command = tokio::process::Command::from(command);
     command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let weir = command.spawn()?;
-    fixture.requested("shop", "deploy").await?;
+    Ok(command.spawn()?)
+}
+
+async fn assert_withdrawn_at_ctrl_c(fixture: &Fixture, weir: Child) -> Result<()> {
     let id = weir.id().context("it has ended")?.to_string();
     let interrupted = tokio::process::Command::new("kill")
         .args(["-INT", &id])
