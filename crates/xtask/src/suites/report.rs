@@ -42,6 +42,7 @@ pub(super) fn say(line: &str) {
     println!("{line}");
 }
 
+/// Prints the result of a suite, and why tests of it failed: a run of many suites may take an hour.
 pub(super) fn progress(outcome: &Outcome) {
     let failed = outcome.tests.iter().filter(|test| !test.passed).count();
     let result = match (outcome.passed, failed) {
@@ -58,6 +59,9 @@ pub(super) fn progress(outcome: &Outcome) {
         outcome.time.as_secs_f64(),
         outcome.suite
     ));
+    for (name, failure) in failures(std::slice::from_ref(outcome)) {
+        say_failure(&name, &failure);
+    }
     for test in outcome
         .tests
         .iter()
@@ -111,10 +115,7 @@ pub(super) fn print(outcomes: &[Outcome], parts: &[Part], idle: Option<f64>, tim
         say("failed:");
     }
     for (name, failure) in &failures {
-        say(&format!("  {name}: {} of {times}", failure.count));
-        for line in &failure.excerpt {
-            say(&format!("    {line}"));
-        }
+        say_failure(&format!("{name}: {} of {times}", failure.count), failure);
     }
     let failed: usize = outcomes
         .iter()
@@ -122,6 +123,13 @@ pub(super) fn print(outcomes: &[Outcome], parts: &[Part], idle: Option<f64>, tim
         .filter(|test| !test.passed)
         .count();
     say(&format!("{} passed, {failed} failed", count - failed));
+}
+
+fn say_failure(title: &str, failure: &Failure<'_>) {
+    say(&format!("  {title}"));
+    for line in &failure.excerpt {
+        say(&format!("    {line}"));
+    }
 }
 
 /// Returns the longest times, each test once.
